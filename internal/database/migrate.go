@@ -1,0 +1,166 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+
+	"countersign/migrations"
+)
+
+// versions is where goose keeps which migrations have run.
+const versions = "ops.goose_db_version"
+
+// migrationLock is the advisory lock that replicas starting together queue at: "csgn".
+const migrationLock = 0x6373676e
+
+// Timeouts are set on the server's login, so that no start-up parameter is needed, which poolers
+// drop: a server that is frozen inside a transaction must not hold a counter.
+var Timeouts = []string{
+	"lock_timeout = '4s'",
+	"statement_timeout = '8s'",
+	"idle_in_transaction_session_timeout = '8s'",
+}
+
+// Migrate brings the database at url (the owner's) up to date and sets the time-outs on login,
+// the role that the server logs in as. Any number of replicas may call it at once: one migrates,
+// the others wait. It returns how many migrations it ran.
+func Migrate(ctx context.Context, url, login string, logger *slog.Logger) (applied int, err error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return 0, errors.New("the database's URL is no PostgreSQL URL")
+	}
+	// The time-outs of requests are not those of migrations.
+	for _, name := range []string{"lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"} {
+		config.RuntimeParams[name] = "0"
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return 0, fmt.Errorf("cannot connect to the database at %s: %w", address(config), err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+
+	if done, err := current(ctx, conn, login); done || err != nil {
+		return 0, err
+	}
+	err = locked(ctx, conn, func() (err error) {
+		db := stdlib.OpenDB(*config)
+		defer func() { _ = db.Close() }()
+		if applied, err = up(ctx, db, logger); err != nil {
+			return err
+		}
+		return setTimeouts(ctx, db, config.Database, login)
+	})
+	return applied, err
+}
+
+func up(ctx context.Context, db *sql.DB, logger *slog.Logger) (int, error) {
+	if _, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS ops"); err != nil {
+		return 0, fmt.Errorf("cannot create the schema ops: %w", err)
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files,
+		goose.WithTableName(versions), goose.WithSlog(logger), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return 0, err
+	}
+	results, err := provider.Up(ctx)
+	if err != nil {
+		return len(results), fmt.Errorf("migration failed: %w", err)
+	}
+	_, err = db.ExecContext(ctx, "GRANT SELECT ON "+versions+" TO "+RuntimeRole)
+	return len(results), err
+}
+
+// locked runs fn while this connection's transaction holds the migration lock. The lock is tried
+// for, never waited for: a session that waits inside a transaction behind a pooler can starve the
+// one that holds it.
+func locked(ctx context.Context, conn *pgx.Conn, fn func() error) error {
+	for {
+		tx, err := conn.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		var mine bool
+		err = tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", migrationLock).Scan(&mine)
+		if err == nil && mine {
+			err = fn()
+		}
+		_ = tx.Rollback(context.WithoutCancel(ctx))
+		if err != nil || mine {
+			return err
+		}
+		select {
+		case <-time.After(30 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// querier is a connection or a pool.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// current says whether there is nothing to do for a login. It only reads.
+func current(ctx context.Context, conn *pgx.Conn, login string) (bool, error) {
+	if pending, err := Pending(ctx, conn); pending || err != nil {
+		return false, err
+	}
+	var set int
+	err := conn.QueryRow(ctx, `SELECT coalesce(cardinality(s.setconfig), 0) FROM pg_roles r
+		LEFT JOIN pg_db_role_setting s ON s.setrole = r.oid AND s.setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())
+		WHERE r.rolname = $1`, login).Scan(&set)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, fmt.Errorf("the database has no login %s", login)
+	}
+	return set >= len(Timeouts), err
+}
+
+// Pending says whether migrations are to be run. It only reads.
+func Pending(ctx context.Context, db querier) (bool, error) {
+	var known bool
+	if err := db.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", versions).Scan(&known); err != nil {
+		return false, fmt.Errorf("cannot read the schema's version: %w", err)
+	}
+	if !known {
+		return true, nil
+	}
+	var version int64
+	if err := db.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versions+" WHERE is_applied").Scan(&version); err != nil {
+		return false, fmt.Errorf("cannot read the schema's version: %w", err)
+	}
+	return version < latest, nil
+}
+
+// latest is the newest migration of this build.
+var latest = func() (newest int64) {
+	files, err := migrations.Files.ReadDir(".")
+	if err != nil {
+		panic(err) // the files are part of the binary
+	}
+	for _, file := range files {
+		if version, err := goose.NumericComponent(file.Name()); err == nil {
+			newest = max(newest, version)
+		}
+	}
+	return newest
+}()
+
+// setTimeouts gives the server's login its time-outs in a database.
+func setTimeouts(ctx context.Context, db *sql.DB, database, login string) error {
+	where := "ALTER ROLE " + pgx.Identifier{login}.Sanitize() + " IN DATABASE " + pgx.Identifier{database}.Sanitize()
+	for _, setting := range Timeouts {
+		if _, err := db.ExecContext(ctx, where+" SET "+setting); err != nil {
+			return fmt.Errorf("cannot set the time-outs of the login %s: %w", login, err)
+		}
+	}
+	return nil
+}

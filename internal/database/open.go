@@ -1,0 +1,103 @@
+// Package database connects to PostgreSQL: it opens the pool that the server works with, refuses
+// a configuration that would break a promise, and brings the schema up to date.
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// RuntimeRole is the role that the server works as. It owns nothing, and it can neither update
+// nor delete what only grows.
+const RuntimeRole = "countersign_runtime"
+
+// oldest is the first PostgreSQL that has all that the queries use.
+const oldest = 140000
+
+// Options of a pool.
+type Options struct {
+	MaxConns int32                        // 0: pgxpool's default
+	Tune     func(config *pgxpool.Config) // the last word on the pool's configuration, for tests
+}
+
+// Open makes a pool on a migrated database, after it has checked that what the server promises
+// can be kept there. Each error is one line that says what to change.
+func Open(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New("DATABASE_URL is no PostgreSQL URL") // the library's own text may hold the password
+	}
+	if o.MaxConns > 0 {
+		config.MaxConns = o.MaxConns
+	}
+	if config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
+		return nil, errors.New("DATABASE_URL asks for the simple protocol, which sends values inside the SQL text: use default_query_exec_mode=exec behind a pooler")
+	}
+	config.ConnConfig.RuntimeParams["application_name"] = "countersign"
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	owner, err := inspect(ctx, config.ConnConfig)
+	if err != nil {
+		return nil, err
+	}
+	if owner {
+		// A login that may do everything works as the role that may not. A pooler refuses the
+		// parameter, and has to be given a login that is a member of the role instead.
+		config.ConnConfig.RuntimeParams["role"] = RuntimeRole
+	}
+	if o.Tune != nil {
+		o.Tune(config)
+	}
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// inspect connects once, refuses a server or a login that cannot keep the promises, and says
+// whether the login owns the tables or is a superuser.
+func inspect(ctx context.Context, config *pgx.ConnConfig) (owner bool, err error) {
+	conn, err := pgx.ConnectConfig(ctx, config.Copy())
+	if err != nil {
+		return false, fmt.Errorf("cannot connect to the database at %s: %w", address(config), err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var (
+		version      int
+		durable      string
+		migrated     bool
+		member       bool
+		lock, stmt   string
+		idle, isUser string
+	)
+	err = conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('synchronous_commit'),
+		to_regclass('invoices') IS NOT NULL,
+		EXISTS (SELECT FROM pg_roles WHERE rolname = $1 AND pg_has_role(session_user, oid, 'MEMBER')),
+		EXISTS (SELECT FROM pg_roles WHERE rolname = session_user AND rolsuper)
+			OR EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('invoices') AND pg_has_role(session_user, relowner, 'USAGE')),
+		current_setting('lock_timeout'), current_setting('statement_timeout'),
+		current_setting('idle_in_transaction_session_timeout'), session_user::text`, RuntimeRole).
+		Scan(&version, &durable, &migrated, &member, &owner, &lock, &stmt, &idle, &isUser)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("cannot inspect the database: %w", err)
+	case version < oldest:
+		return false, fmt.Errorf("the database is PostgreSQL %d: Countersign needs %d or newer", version/10000, oldest/10000)
+	case durable == "off":
+		return false, errors.New("the database has synchronous_commit = off, which loses acknowledged invoices in a crash: set it to on")
+	case !migrated:
+		return false, errors.New("the database has no Countersign schema: run countersign migrate")
+	case !member && !owner:
+		return false, fmt.Errorf("the login %s may not act as %s: GRANT %s TO %s", isUser, RuntimeRole, RuntimeRole, isUser)
+	case lock == "0" || stmt == "0" || idle == "0":
+		return false, fmt.Errorf("the login %s has no time-outs in this database: run countersign migrate with DATABASE_URL set to it, or ALTER ROLE %s SET lock_timeout, statement_timeout and idle_in_transaction_session_timeout", isUser, isUser)
+	}
+	return owner, nil
+}
+
+func address(config *pgx.ConnConfig) string {
+	return fmt.Sprintf("%s:%d/%s", config.Host, config.Port, config.Database)
+}

@@ -1,0 +1,141 @@
+package domain
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code is the stable name of what went wrong. Clients branch on it; messages may change.
+type Code string
+
+// Codes of what a caller can cause and can handle: they answer in a payload's userErrors.
+const (
+	CodeNotFound             Code = "NOT_FOUND"
+	CodeIdempotencyKeyReused Code = "IDEMPOTENCY_KEY_REUSED"
+	CodeInvalidQuantity      Code = "INVALID_QUANTITY"
+	CodeInvalidFormat        Code = "INVALID_FORMAT"
+	CodeAmountOverflow       Code = "AMOUNT_OVERFLOW"
+	CodeNegativeTotal        Code = "NEGATIVE_TOTAL"
+	CodePeriodClosed         Code = "PERIOD_CLOSED"
+	CodeCodeTaken            Code = "CODE_TAKEN"
+	CodeSeriesKindMismatch   Code = "SERIES_KIND_MISMATCH"
+)
+
+// Codes of what no payload can answer: they are errors of the response.
+const (
+	CodeUnauthenticated    Code = "UNAUTHENTICATED"
+	CodeForbidden          Code = "FORBIDDEN"
+	CodeBadInput           Code = "BAD_INPUT"
+	CodeLimitExceeded      Code = "LIMIT_EXCEEDED"
+	CodeBusy               Code = "BUSY"
+	CodeUnavailable        Code = "UNAVAILABLE"
+	CodeOutcomeUnknown     Code = "OUTCOME_UNKNOWN"
+	CodeNotRun             Code = "NOT_RUN"
+	CodeSeriesInconsistent Code = "SERIES_INCONSISTENT"
+	CodeInternal           Code = "INTERNAL"
+)
+
+// forUser holds the codes that a payload answers.
+var forUser = map[Code]bool{
+	CodeNotFound: true, CodeIdempotencyKeyReused: true, CodeInvalidQuantity: true, CodeInvalidFormat: true,
+	CodeAmountOverflow: true, CodeNegativeTotal: true, CodePeriodClosed: true, CodeCodeTaken: true,
+	CodeSeriesKindMismatch: true,
+}
+
+// UserError is what a payload's userErrors hold: the interface of that name in the schema. Its
+// members add data of their own where that helps.
+type UserError interface {
+	error
+	GetMessage() string
+	GetCode() Code
+	GetPath() []string
+}
+
+// Refusal is an answer that is meant for the caller: a message without secrets, a code, and the
+// path of the argument it is about. A UserError if its code says so, else an error of the
+// response.
+type Refusal struct {
+	Code    Code
+	Message string
+	Path    []string
+
+	cause error // for the log alone
+}
+
+func (e *Refusal) Error() string      { return e.Message }
+func (e *Refusal) GetMessage() string { return e.Message }
+func (e *Refusal) GetCode() Code      { return e.Code }
+func (e *Refusal) GetPath() []string  { return e.Path }
+func (e *Refusal) Unwrap() error      { return e.cause }
+
+// Because keeps the cause of a refusal for the log; callers are never shown it.
+func (e *Refusal) Because(cause error) *Refusal {
+	e.cause = cause
+	return e
+}
+
+// PeriodClosedError refuses an issue date before the last date of its series: numbers are
+// chronological.
+type PeriodClosedError struct {
+	Refusal
+	LastIssueDate Date
+}
+
+// Refuse makes a Refusal.
+func Refuse(code Code, path []string, format string, args ...any) *Refusal {
+	return &Refusal{Code: code, Path: path, Message: fmt.Sprintf(format, args...)}
+}
+
+// BadInput makes a Refusal for input that no state of the data could make right.
+func BadInput(format string, args ...any) *Refusal {
+	return Refuse(CodeBadInput, nil, format, args...)
+}
+
+// BadInputAt is BadInput about the argument at path.
+func BadInputAt(path []string, format string, args ...any) *Refusal {
+	return Refuse(CodeBadInput, path, format, args...)
+}
+
+// Busy says that nothing was applied, and that asking again will do.
+func Busy() *Refusal {
+	return Refuse(CodeBusy, nil, "the server is busy: nothing was changed, ask again")
+}
+
+// Unavailable says that nothing was applied, and that the database cannot be reached for now.
+func Unavailable() *Refusal {
+	return Refuse(CodeUnavailable, nil, "the database is unavailable: nothing was changed, ask again later")
+}
+
+// OutcomeUnknownError says that a write may or may not have happened. Asking again with the key
+// tells, and does it if it did not.
+type OutcomeUnknownError struct {
+	Refusal
+	IdempotencyKey string
+}
+
+// Input is the path of a field of a mutation's input.
+func Input(path ...string) []string { return append([]string{"input"}, path...) }
+
+// UserErrors are the errors that err joins, if the payload can answer every one of them; else
+// nil, and err is an error of the response.
+func UserErrors(err error) []UserError {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []UserError
+		for _, e := range joined.Unwrap() {
+			one := UserErrors(e)
+			if one == nil {
+				return nil
+			}
+			all = append(all, one...)
+		}
+		return all
+	}
+	var user UserError
+	if errors.As(err, &user) && forUser[user.GetCode()] {
+		return []UserError{user}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package domain
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/gofrs/uuid/v5"
+	"go.jetify.com/typeid/base32"
+)
+
+// Every noun has an id type of its own, so that the id of an order cannot pass for that of an
+// invoice. In the database an id is a UUID (version 7: in order of creation), printed it is the
+// noun's prefix and 26 characters of Crockford's base 32: inv_01jd….
+type (
+	TenantID   [16]byte // ten_…
+	TokenID    [16]byte // tok_…
+	CustomerID [16]byte // cus_…
+	SeriesID   [16]byte // ser_…
+	InvoiceID  [16]byte // inv_…
+)
+
+func (id TenantID) String() string   { return printID("ten", id) }
+func (id TokenID) String() string    { return printID("tok", id) }
+func (id CustomerID) String() string { return printID("cus", id) }
+func (id SeriesID) String() string   { return printID("ser", id) }
+func (id InvoiceID) String() string  { return printID("inv", id) }
+
+func (id CustomerID) MarshalGQL(w io.Writer) { writeQuoted(w, id.String()) }
+func (id SeriesID) MarshalGQL(w io.Writer)   { writeQuoted(w, id.String()) }
+func (id InvoiceID) MarshalGQL(w io.Writer)  { writeQuoted(w, id.String()) }
+
+func (id *CustomerID) UnmarshalGQL(v any) (err error) { *id, err = readID[CustomerID](v); return }
+func (id *SeriesID) UnmarshalGQL(v any) (err error)   { *id, err = readID[SeriesID](v); return }
+func (id *InvoiceID) UnmarshalGQL(v any) (err error)  { *id, err = readID[InvoiceID](v); return }
+
+// UUID is an id whose noun the type no longer says: an element of an array parameter, or one of
+// the ids that the doctor names.
+type UUID [16]byte
+
+// ID is any of the id types.
+type ID interface {
+	~[16]byte
+	fmt.Stringer
+}
+
+// NewID makes an id that sorts after those made before it.
+func NewID[T ~[16]byte]() T { return T(uuid.Must(uuid.NewV7())) }
+
+// UUIDs strips ids of their noun, for array parameters.
+func UUIDs[T ~[16]byte](ids []T) []UUID {
+	out := make([]UUID, len(ids))
+	for i, id := range ids {
+		out[i] = UUID(id)
+	}
+	return out
+}
+
+// IDKind is the prefix of a printed id without its underscore ("inv"), or "" where there is none.
+func IDKind(s string) string {
+	kind, _, found := strings.Cut(s, "_")
+	if !found {
+		return ""
+	}
+	return kind
+}
+
+// ParseID reads a printed id of one kind. The error is a BAD_INPUT that says which kind was
+// expected. An id has one spelling: upper case and values past 128 bits are refused.
+func ParseID[T ID](s string) (T, error) {
+	var zero T
+	prefix, _, _ := strings.Cut(zero.String(), "_")
+	tail, found := strings.CutPrefix(s, prefix+"_")
+	if !found {
+		return zero, BadInput("expected an id of the kind %s_…", prefix)
+	}
+	raw, err := base32.Decode(tail)
+	if err != nil || base32.Encode([16]byte(raw)) != tail {
+		return zero, BadInput("not an id: %s_ is followed by 26 characters of base 32", prefix)
+	}
+	return T(raw), nil
+}
+
+// PrintID prints an id whose kind is known only as data.
+func PrintID(kind string, id UUID) string { return printID(kind, id) }
+
+func printID(kind string, id [16]byte) string { return kind + "_" + base32.Encode(id) }
+
+func readID[T ID](v any) (T, error) {
+	s, ok := v.(string)
+	if !ok {
+		var zero T
+		return zero, BadInput("an id is a string")
+	}
+	return ParseID[T](s)
+}

@@ -1,0 +1,37 @@
+// Package paging holds what every list has in common: a page is asked for by the keys it lies
+// between, so that it costs the same wherever it lies and never skips or repeats a row.
+package paging
+
+// Request asks for a page of rows whose keys lie strictly between After and Before.
+type Request[K any] struct {
+	After, Before K
+	Size          int32
+	Backward      bool // the last Size rows of the range instead of the first
+	Inside        bool // After (or, backward, Before) was given: there are rows on its other side
+}
+
+// Limit is what the query asks for: one row more than the page holds, to know whether it is the
+// last.
+func (r Request[K]) Limit() int32 { return r.Size + 1 }
+
+// Page is a page of rows, in the order of the list.
+type Page[T any] struct {
+	Rows                 []T
+	HasNext, HasPrevious bool
+}
+
+// Cut makes a page of what the query returned, in the order it returned it.
+func Cut[T, K any](r Request[K], rows []T) Page[T] {
+	more := len(rows) > int(r.Size)
+	if more {
+		rows = rows[:r.Size]
+	}
+	if !r.Backward {
+		return Page[T]{Rows: rows, HasNext: more, HasPrevious: r.Inside}
+	}
+	reversed := make([]T, len(rows))
+	for i, row := range rows {
+		reversed[len(rows)-1-i] = row
+	}
+	return Page[T]{Rows: reversed, HasNext: r.Inside, HasPrevious: more}
+}

@@ -1,0 +1,74 @@
+package txn
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/internal/domain"
+	"countersign/sqlc"
+)
+
+// reading is the closure of a read.
+type reading[T any] func(ctx context.Context, q *sqlc.Queries) (T, error)
+
+// Read runs fn, which only reads, and runs it again after transient failures. Its statements need
+// not be of one moment.
+func Read[T any](ctx context.Context, db *DB, fn reading[T]) (T, error) {
+	return read(ctx, db, fn, plain[T])
+}
+
+// Snapshot runs fn in one REPEATABLE READ, READ ONLY transaction: all that it reads is of one
+// moment, while others write. It may take longer than a request may.
+func Snapshot[T any](ctx context.Context, db *DB, fn reading[T]) (T, error) {
+	return read(ctx, db, fn, snapshot[T])
+}
+
+type mode[T any] func(ctx context.Context, conn *pgx.Conn, fn reading[T]) (T, error)
+
+func read[T any](ctx context.Context, db *DB, fn reading[T], in mode[T]) (T, error) {
+	for attempt := 1; ; attempt++ {
+		value, err := readOnce(ctx, db, fn, in)
+		if err == nil {
+			return value, nil
+		}
+		v, err := classify(err)
+		transient := v == again || v == againOnce
+		if transient && attempt < maxAttempts && ctx.Err() == nil {
+			pause(ctx, attempt)
+			continue
+		}
+		if transient {
+			err = domain.Busy().Because(err)
+		}
+		return value, err
+	}
+}
+
+func readOnce[T any](ctx context.Context, db *DB, fn reading[T], in mode[T]) (value T, err error) {
+	conn, err := db.acquire(ctx)
+	if err != nil {
+		return value, &failure{stage: acquiring, cause: err}
+	}
+	defer conn.Release()
+	if value, err = in(ctx, conn.Conn(), fn); err != nil {
+		return value, &failure{stage: working, cause: err, connectionLost: conn.Conn().IsClosed()}
+	}
+	return value, nil
+}
+
+func plain[T any](ctx context.Context, conn *pgx.Conn, fn reading[T]) (T, error) {
+	return fn(ctx, sqlc.New(conn))
+}
+
+func snapshot[T any](ctx context.Context, conn *pgx.Conn, fn reading[T]) (value T, err error) {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return value, err
+	}
+	defer rollback(tx)
+	if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+		return value, err
+	}
+	return fn(ctx, sqlc.New(tx))
+}

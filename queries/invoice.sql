@@ -1,0 +1,99 @@
+-- name: AllocateInvoices :many
+-- Numbers for a batch of invoices: one lock, consecutive numbers in the order of the ids, one
+-- statement that is a transaction of its own.
+--
+-- The lock: the first part takes the counter's row FOR UPDATE, so that two statements never read
+-- the same number, and everything below reads the number from that locked row (never from the
+-- UPDATE's output, and never under a snapshot older than the lock).
+--
+-- The guard: the counter must number invoices, and its day must be the right one: the requested
+-- day, or, where none was, a day not over yet. It is checked again on the row that was waited
+-- for. No row back means "move the counter first", or that there is no such series.
+WITH counter AS (
+    SELECT c.tenant_id, c.series_id, c.period_start, c.next_number, c.last_issue_date,
+           c.number_prefix, c.number_suffix, c.number_width
+    FROM series_counters c
+    WHERE c.tenant_id = @tenant_id AND c.series_id = @series_id AND c.document = 'INVOICE'
+      AND CASE WHEN sqlc.narg('issue_date')::date IS NULL
+               THEN @now::timestamptz < c.issue_date_ends
+               ELSE c.last_issue_date = sqlc.narg('issue_date')::date END
+    FOR UPDATE
+), advanced AS (
+    UPDATE series_counters c
+    SET next_number = counter.next_number + cardinality(@ids::uuid[])
+    FROM counter
+    WHERE c.tenant_id = counter.tenant_id AND c.series_id = counter.series_id
+    RETURNING c.series_id
+), lines AS (
+    INSERT INTO invoice_lines (tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount)
+    SELECT counter.tenant_id, line.invoice_id, line.position, line.description, line.quantity,
+           line.unit_price::numeric, line.quantity::numeric * line.unit_price::numeric
+    FROM counter, ROWS FROM (
+        unnest(@line_invoice_ids::uuid[]), unnest(@line_positions::integer[]), unnest(@line_descriptions::text[]),
+        unnest(@line_quantities::bigint[]), unnest(@line_unit_amounts::bigint[])
+    ) AS line (invoice_id, position, description, quantity, unit_price)
+    RETURNING invoice_id
+)
+INSERT INTO invoices (
+    tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date,
+    currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at
+)
+SELECT counter.tenant_id, invoice.id, invoice.customer_id, 'DIRECT', 'PENDING',
+       counter.series_id, counter.period_start, counter.next_number + invoice.ord - 1,
+       -- Padding never truncates, as lpad alone would.
+       counter.number_prefix
+           || lpad((counter.next_number + invoice.ord - 1)::text,
+                   greatest(counter.number_width, length((counter.next_number + invoice.ord - 1)::text)), '0')
+           || counter.number_suffix,
+       counter.last_issue_date, invoice.currency, invoice.total_minor, 0,
+       invoice.operation_id, invoice.operation_fingerprint, invoice.created_by, @now::timestamptz, @now::timestamptz
+FROM counter, ROWS FROM (
+    unnest(@ids::uuid[]), unnest(@customer_ids::uuid[]), unnest(@currencies::text[]), unnest(@totals_minor::bigint[]),
+    unnest(@operation_ids::uuid[]), unnest(@operation_fingerprints::bytea[]), unnest(@created_bys::text[])
+) WITH ORDINALITY AS invoice (id, customer_id, currency, total_minor, operation_id, operation_fingerprint, created_by, ord)
+RETURNING *;
+
+-- name: FindInvoiceOfOperation :one
+SELECT * FROM invoices WHERE tenant_id = @tenant_id AND operation_id = @operation_id;
+
+-- name: GetInvoices :many
+SELECT * FROM invoices WHERE tenant_id = @tenant_id AND id = ANY(sqlc.slice('ids'));
+
+-- name: ListInvoiceLines :many
+SELECT * FROM invoice_lines
+WHERE tenant_id = @tenant_id AND invoice_id = ANY(sqlc.slice('invoice_ids'))
+ORDER BY invoice_id, position;
+
+-- name: ListInvoices :many
+-- In order of creation. The zero customer and the empty status stand for all of them.
+SELECT * FROM invoices
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
+  AND (customer_id = @customer_id OR @customer_id = '00000000-0000-0000-0000-000000000000')
+  AND (status = @status OR @status = '')
+ORDER BY id
+LIMIT @row_limit;
+
+-- name: ListInvoicesBackward :many
+SELECT * FROM invoices
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
+  AND (customer_id = @customer_id OR @customer_id = '00000000-0000-0000-0000-000000000000')
+  AND (status = @status OR @status = '')
+ORDER BY id DESC
+LIMIT @row_limit;
+
+-- name: ListInvoicesOfSeries :many
+-- In order of their numbers, as numbers: 9 before 10, padded or not.
+SELECT * FROM invoices
+WHERE tenant_id = @tenant_id AND series_id = @series_id
+  AND (period_start, sequence) > (@after_period::date, @after_sequence::bigint)
+  AND (period_start, sequence) < (@before_period::date, @before_sequence::bigint)
+ORDER BY period_start, sequence
+LIMIT @row_limit;
+
+-- name: ListInvoicesOfSeriesBackward :many
+SELECT * FROM invoices
+WHERE tenant_id = @tenant_id AND series_id = @series_id
+  AND (period_start, sequence) > (@after_period::date, @after_sequence::bigint)
+  AND (period_start, sequence) < (@before_period::date, @before_sequence::bigint)
+ORDER BY period_start DESC, sequence DESC
+LIMIT @row_limit;
