@@ -1,7 +1,7 @@
 -- name: EveryInvoicingViolation :many
 -- What must hold of numbers and invoices at any moment, of one tenant or (the zero id) of all. A
--- row is a violation: which invariant, of which tenant, in words, and the ids it is about with
--- the prefix they are printed by.
+-- row is a violation: which invariant, of which tenant, in words, and the ids it is about, each
+-- with the prefix it is printed by.
 WITH numbered AS (
     SELECT i.tenant_id, i.id, i.series_id, i.period_start, i.sequence, i.issue_date,
            lag(i.sequence, 1, 0) OVER in_series AS previous,
@@ -13,33 +13,33 @@ WITH numbered AS (
     SELECT n.tenant_id, n.series_id, n.period_start, max(n.sequence) AS sequence, max(n.issue_date) AS issue_date
     FROM numbered n GROUP BY n.tenant_id, n.series_id, n.period_start
 ), operations AS (
-    SELECT i.tenant_id, i.operation_id, i.id FROM invoices i
-    UNION ALL SELECT s.tenant_id, s.operation_id, s.id FROM invoice_series s
-    UNION ALL SELECT c.tenant_id, c.operation_id, c.id FROM customers c
+    SELECT 'inv' AS kind, i.tenant_id, i.operation_id, i.id FROM invoices i
+    UNION ALL SELECT 'ser', s.tenant_id, s.operation_id, s.id FROM invoice_series s
+    UNION ALL SELECT 'cus', c.tenant_id, c.operation_id, c.id FROM customers c
 )
-SELECT 'SERIES_CONTIGUOUS'::text AS invariant, n.tenant_id, 'ser'::text AS kind, ARRAY[n.series_id]::uuid[] AS ids,
+SELECT 'SERIES_CONTIGUOUS'::text AS invariant, n.tenant_id, ARRAY['ser']::text[] AS kinds, ARRAY[n.series_id]::uuid[] AS ids,
        format('the series has no number %s', CASE WHEN n.sequence - n.previous = 2 THEN (n.previous + 1)::text
               ELSE format('%s to %s', n.previous + 1, n.sequence - 1) END)::text AS message
 FROM numbered n WHERE n.sequence > n.previous + 1
 
 UNION ALL
-SELECT 'SERIES_CONTIGUOUS', n.tenant_id, 'inv', ARRAY[n.id],
+SELECT 'SERIES_CONTIGUOUS', n.tenant_id, ARRAY['inv'], ARRAY[n.id],
        format('number %s of its series is given twice', n.sequence)
 FROM numbered n WHERE n.sequence = n.previous
 
 UNION ALL
-SELECT 'SERIES_CHRONOLOGICAL', n.tenant_id, 'inv', ARRAY[n.id],
+SELECT 'SERIES_CHRONOLOGICAL', n.tenant_id, ARRAY['inv'], ARRAY[n.id],
        format('issued on %s, after a number that was issued on %s', n.issue_date, n.previous_date)
 FROM numbered n WHERE n.issue_date < n.previous_date
 
 UNION ALL
-SELECT 'NUMBER_UNIQUE', i.tenant_id, 'inv', array_agg(i.id ORDER BY i.id), format('the printed number %s is on %s invoices', i.number, count(*))
+SELECT 'NUMBER_UNIQUE', i.tenant_id, array_agg('inv'::text), array_agg(i.id ORDER BY i.id), format('the printed number %s is on %s invoices', i.number, count(*))
 FROM invoices i
 WHERE i.number IS NOT NULL AND (i.tenant_id = @tenant_id OR @tenant_id = '00000000-0000-0000-0000-000000000000')
 GROUP BY i.tenant_id, i.number HAVING count(*) > 1
 
 UNION ALL
-SELECT 'TOTAL_IS_SUM_OF_LINES', i.tenant_id, 'inv', ARRAY[i.id],
+SELECT 'TOTAL_IS_SUM_OF_LINES', i.tenant_id, ARRAY['inv'], ARRAY[i.id],
        format('the total is %s, its lines and rounding sum to %s', i.total_minor, trim_scale(coalesce(l.exact, 0) + i.rounding_adjustment))
 FROM invoices i
 LEFT JOIN (
@@ -50,7 +50,7 @@ WHERE i.total_minor <> coalesce(l.exact, 0) + i.rounding_adjustment
   AND (i.tenant_id = @tenant_id OR @tenant_id = '00000000-0000-0000-0000-000000000000')
 
 UNION ALL
-SELECT 'COUNTER_MATCHES_DATA', s.tenant_id, 'ser', ARRAY[s.id],
+SELECT 'COUNTER_MATCHES_DATA', s.tenant_id, ARRAY['ser'], ARRAY[s.id],
        CASE WHEN c.series_id IS NULL THEN 'the series has no counter'
             WHEN c.next_number <> coalesce(l.sequence, 0) + 1
             THEN format('the counter is at %s, the last number is %s', c.next_number, coalesce(l.sequence, 0))
@@ -62,7 +62,7 @@ WHERE (c.series_id IS NULL OR c.next_number <> coalesce(l.sequence, 0) + 1 OR c.
   AND (s.tenant_id = @tenant_id OR @tenant_id = '00000000-0000-0000-0000-000000000000')
 
 UNION ALL
-SELECT 'OPERATION_ONCE', o.tenant_id, '', array_agg(o.id ORDER BY o.id), format('the operation %s stands in %s rows', o.operation_id, count(*))
+SELECT 'OPERATION_ONCE', o.tenant_id, array_agg(o.kind ORDER BY o.id), array_agg(o.id ORDER BY o.id), format('the operation %s stands in %s rows', o.operation_id, count(*))
 FROM operations o
 WHERE o.tenant_id = @tenant_id OR @tenant_id = '00000000-0000-0000-0000-000000000000'
 GROUP BY o.tenant_id, o.operation_id HAVING count(*) > 1

@@ -38,3 +38,24 @@ func (d Decimal) Plus(e Decimal) (sum Decimal, err error) {
 	_, err = exact.Add(&sum.Decimal, &d.Decimal, &e.Decimal)
 	return sum, err
 }
+
+// Cents rounds d to whole minor units, half to even, or is an AMOUNT_OVERFLOW.
+func (d Decimal) Cents() (Cents, error) {
+	var whole apd.Decimal
+	if _, err := halfEven.Quantize(&whole, &d.Decimal, 0); err != nil {
+		return 0, overflow().Because(err)
+	}
+	n, err := whole.Int64()
+	if err != nil {
+		return 0, overflow().Because(err)
+	}
+	return Cents(n), nil
+}
+
+// halfEven is the one rounding of the product: 2.5 is 2, 3.5 is 4, so that roundings do not all
+// lean the same way.
+var halfEven = func() *apd.Context {
+	c := exact.WithPrecision(100)
+	c.Rounding = apd.RoundHalfEven
+	return c
+}()

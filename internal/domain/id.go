@@ -94,3 +94,12 @@ func readID[T ID](v any) (T, error) {
 	}
 	return ParseID[T](s)
 }
+
+// MarshalText prints an id in JSON and in logs.
+func (id CustomerID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// MarshalText prints an id in JSON and in logs.
+func (id SeriesID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// MarshalText prints an id in JSON and in logs.
+func (id InvoiceID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }

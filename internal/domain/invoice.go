@@ -12,6 +12,9 @@ type InvoiceStatus string
 // InvoicePending is final and numbered, awaiting payment.
 const InvoicePending InvoiceStatus = "PENDING"
 
+// Owes says whether an invoice that stands here is to be paid.
+func (s InvoiceStatus) Owes() bool { return s == InvoicePending }
+
 // InvoiceKind is how an invoice came to be.
 type InvoiceKind string
 

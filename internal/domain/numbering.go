@@ -2,6 +2,7 @@ package domain
 
 import (
 	"fmt"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -157,4 +158,16 @@ func IssueDate(requested *Date, last, today Date) (Date, error) {
 		}
 	}
 	return *requested, nil
+}
+
+// MarshalGQL prints the template.
+func (f NumberFormat) MarshalGQL(w io.Writer) {
+	_, _ = io.WriteString(w, strconv.Quote(string(f))) // its characters need no escapes that JSON does not know
+}
+
+// UnmarshalGQL reads a template; Check says whether it can number.
+func (f *NumberFormat) UnmarshalGQL(v any) error {
+	s, err := ParseText(v)
+	*f = NumberFormat(s)
+	return err
 }

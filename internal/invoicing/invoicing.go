@@ -73,19 +73,35 @@ func (s *Service) InvoicesByID(ctx context.Context, caller auth.Caller, ids []do
 		func(i *sqlc.Invoice) bool { return caller.Sees(i.CustomerID) }), err
 }
 
-// LinesOf answers each invoice's lines at its place, in order. The invoices are ones that the
-// caller was shown.
-func (s *Service) LinesOf(ctx context.Context, caller auth.Caller, invoices []domain.InvoiceID) ([][]*sqlc.InvoiceLine, error) {
+// Line is a line with the currency of its invoice.
+type Line struct {
+	*sqlc.InvoiceLine
+	Currency domain.CurrencyCode
+}
+
+// Amount is the line's exact amount in whole minor units.
+func (l *Line) Amount() (domain.Money, error) {
+	amount, err := l.ExactAmount.Cents()
+	return domain.Money{AmountMinor: amount, Currency: l.Currency}, err
+}
+
+// LinesOf answers each invoice's lines at its place, in order.
+func (s *Service) LinesOf(ctx context.Context, caller auth.Caller, invoices []*sqlc.Invoice) ([][]*Line, error) {
+	ids, place := make([]domain.InvoiceID, len(invoices)), make(map[domain.InvoiceID]int, len(invoices))
+	for i, invoice := range invoices {
+		ids[i], place[invoice.ID] = invoice.ID, i
+	}
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.InvoiceLine, error) {
-		return q.ListInvoiceLines(ctx, sqlc.ListInvoiceLinesParams{TenantID: caller.TenantID, InvoiceIds: invoices})
+		return q.ListInvoiceLines(ctx, sqlc.ListInvoiceLinesParams{TenantID: caller.TenantID, InvoiceIds: ids})
 	})
-	lines := make(map[domain.InvoiceID][]*sqlc.InvoiceLine, len(invoices))
-	for _, line := range rows {
-		lines[line.InvoiceID] = append(lines[line.InvoiceID], line)
+	lines := make([][]*Line, len(invoices))
+	for _, row := range rows {
+		i := place[row.InvoiceID]
+		lines[i] = append(lines[i], &Line{row, invoices[i].Currency})
 	}
-	out := make([][]*sqlc.InvoiceLine, len(invoices))
-	for i, id := range invoices {
-		out[i] = lines[id]
+	// The same invoice may stand in the list twice.
+	for i, invoice := range invoices {
+		lines[i] = lines[place[invoice.ID]]
 	}
-	return out, err
+	return lines, err
 }

@@ -37,6 +37,7 @@ type Outcome[T any] struct {
 	Value    T
 	Replayed bool   // an earlier request did the work
 	Key      string // the idempotency key that asks for it again
+	KeyMade  bool   // by this server: the client knows it only from the answer
 }
 
 // ErrRefused is what Apply returns when a guarded update found no row: someone else moved it
@@ -69,7 +70,7 @@ func Run[T any](ctx context.Context, db *DB, w Write[T]) (Outcome[T], error) {
 	for attempt := 1; ; attempt++ {
 		value, err := attemptOnce(ctx, db, w)
 		if err == nil {
-			return Outcome[T]{Value: value, Key: w.Key}, nil
+			return Outcome[T]{Value: value, Key: w.Key, KeyMade: !w.KeyGiven}, nil
 		}
 		v, err := classify(err)
 		if v == replayed || v == refused {
@@ -115,7 +116,7 @@ func replay[T any](ctx context.Context, db *DB, w Write[T]) (Outcome[T], error) 
 	if !found.Fingerprint.Equal(w.Fingerprint) {
 		return Outcome[T]{}, w.KeyReused()
 	}
-	return Outcome[T]{Value: found.Value, Replayed: !found.Own, Key: w.Key}, nil
+	return Outcome[T]{Value: found.Value, Replayed: !found.Own, Key: w.Key, KeyMade: !w.KeyGiven}, nil
 }
 
 // attemptOnce runs Apply in one transaction. Its error is a failure that says at which stage.

@@ -1,0 +1,47 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"countersign/internal/auth"
+	"countersign/internal/domain"
+	"countersign/internal/txn"
+)
+
+// caller is who calls. The access rule has let the field through, so somebody does.
+func caller(ctx context.Context) auth.Caller {
+	c, _ := auth.From(ctx)
+	return c
+}
+
+// answer splits a use case's result into what a payload holds: the outcome, and the user errors.
+// What no payload can answer stays an error. The key that asks for the same write again goes into
+// the response's extensions where this server made it.
+func answer[T any](ctx context.Context, out txn.Outcome[T], err error) (txn.Outcome[T], []domain.UserError, error) {
+	if userErrors := domain.UserErrors(err); userErrors != nil {
+		return txn.Outcome[T]{}, userErrors, nil
+	}
+	if err == nil && out.KeyMade {
+		tellKey(ctx, out.Key)
+	}
+	return out, []domain.UserError{}, err
+}
+
+// tellKey puts a key that the server made into the response's extensions: as a string where the
+// request has one mutation, else by the field's response name.
+func tellKey(ctx context.Context, key string) {
+	const extension = "idempotencyKey"
+	op, field := graphql.GetOperationContext(ctx), graphql.GetFieldContext(ctx)
+	if len(op.Operation.SelectionSet) == 1 {
+		graphql.RegisterExtension(ctx, extension, key)
+		return
+	}
+	keys, ok := graphql.GetExtension(ctx, extension).(map[string]string) // root mutation fields run one by one
+	if !ok {
+		keys = map[string]string{}
+		graphql.RegisterExtension(ctx, extension, keys)
+	}
+	keys[field.Field.Alias] = key
+}

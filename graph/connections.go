@@ -1,0 +1,72 @@
+package graph
+
+import (
+	"context"
+
+	"countersign/graph/model"
+	"countersign/internal/domain"
+	"countersign/internal/invoicing"
+	"countersign/internal/paging"
+	"countersign/sqlc"
+)
+
+var (
+	customerKeys = idKeys[domain.CustomerID]("customer")
+	seriesKeys   = idKeys[domain.SeriesID]("series")
+	invoiceKeys  = idKeys[domain.InvoiceID]("invoice")
+)
+
+func (r *Resolver) customers(ctx context.Context, w window) (*model.CustomerConnection, error) {
+	req, err := request(customerKeys, w)
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.Invoicing.ListCustomers(ctx, caller(ctx), req)
+	rows, info := edges(customerKeys, page, func(c *sqlc.Customer) domain.CustomerID { return c.ID },
+		func(cursor string, c *sqlc.Customer) *model.CustomerEdge {
+			return &model.CustomerEdge{Cursor: cursor, Node: c}
+		})
+	return &model.CustomerConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}, err
+}
+
+func (r *Resolver) seriesList(ctx context.Context, w window) (*model.InvoiceSeriesConnection, error) {
+	req, err := request(seriesKeys, w)
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.Invoicing.ListSeries(ctx, caller(ctx), req)
+	rows, info := edges(seriesKeys, page, func(s *sqlc.InvoiceSeries) domain.SeriesID { return s.ID },
+		func(cursor string, s *sqlc.InvoiceSeries) *model.InvoiceSeriesEdge {
+			return &model.InvoiceSeriesEdge{Cursor: cursor, Node: s}
+		})
+	return &model.InvoiceSeriesConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}, err
+}
+
+// invoices is a list in order of creation.
+func (r *Resolver) invoices(ctx context.Context, f invoicing.InvoiceFilter, w window) (*model.InvoiceConnection, error) {
+	req, err := request(invoiceKeys, w)
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.Invoicing.ListInvoices(ctx, caller(ctx), f, req)
+	return invoiceConnection(invoiceKeys, page, func(i *sqlc.Invoice) domain.InvoiceID { return i.ID }), err
+}
+
+// numbers is a series' list, in the order of its numbers.
+func (r *Resolver) numbers(ctx context.Context, series domain.SeriesID, w window) (*model.InvoiceConnection, error) {
+	req, err := request(numberKeys, w)
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.Invoicing.ListNumbers(ctx, caller(ctx), series, req)
+	return invoiceConnection(numberKeys, page, func(i *sqlc.Invoice) invoicing.NumberKey {
+		return invoicing.NumberKey{PeriodStart: *i.PeriodStart, Sequence: *i.Sequence}
+	}), err
+}
+
+func invoiceConnection[K any](k keys[K], page paging.Page[*sqlc.Invoice], key func(*sqlc.Invoice) K) *model.InvoiceConnection {
+	rows, info := edges(k, page, key, func(cursor string, i *sqlc.Invoice) *model.InvoiceEdge {
+		return &model.InvoiceEdge{Cursor: cursor, Node: i}
+	})
+	return &model.InvoiceConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}
+}

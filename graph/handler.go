@@ -1,0 +1,202 @@
+package graph
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/99designs/gqlgen/graphql/executor"
+	"github.com/99designs/gqlgen/graphql/handler/lru"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"countersign/internal/auth"
+	"countersign/internal/domain"
+)
+
+// MaxBody is the largest request body, in bytes.
+const MaxBody = 1 << 20
+
+// tokenLimit is the most tokens a document may have.
+const tokenLimit = 15_000
+
+// Options of a handler.
+type Options struct {
+	Resolver     *Resolver
+	Authenticate func(ctx context.Context, token string) (auth.Caller, error)
+	// Explore lets callers without a token read the schema, and suggests names near a misspelt one.
+	Explore bool
+	Logger  *slog.Logger
+}
+
+// Handler serves GraphQL over HTTP by the GraphQL-over-HTTP draft: POST with JSON, GET for
+// queries, application/graphql-response+json or application/json.
+type Handler struct {
+	exec    *executor.Executor
+	present presenter
+	Options
+}
+
+// NewHandler makes a Handler. It replaces gqlgen's own, whose transports answer some requests with
+// the wrong status, and a request error with "data": null.
+func NewHandler(o Options) *Handler {
+	es := NewExecutableSchema(Config{Resolvers: o.Resolver})
+	h := &Handler{exec: executor.New(es), present: presenter{o.Logger}, Options: o}
+	h.exec.SetErrorPresenter(func(ctx context.Context, err error) *gqlerror.Error { return h.present.present(ctx, err) })
+	h.exec.SetRecoverFunc(h.present.recovered)
+	h.exec.SetParserTokenLimit(tokenLimit)
+	h.exec.SetDisableSuggestion(!o.Explore)
+	h.exec.SetQueryCache(lru.New[*ast.QueryDocument](1000))
+	h.exec.Use(newAccess(es.Schema()))
+	h.exec.Use(sequence{})
+	return h
+}
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = r.WithContext(graphql.StartOperationTrace(r.Context()))
+	media, ok := negotiate(r.Header.Values("Accept"))
+	if !ok {
+		h.refuse(w, r, mediaJSON, http.StatusNotAcceptable, domain.BadInput("the answer is %s or %s", mediaResponse, mediaJSON))
+		return
+	}
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			h.refuse(w, r, media, http.StatusInternalServerError, h.present.recovered(r.Context(), panicked))
+		}
+	}()
+	ctx, status, err := h.authenticate(r)
+	if err != nil {
+		h.refuse(w, r, media, status, err)
+		return
+	}
+	params, status, err := readParams(w, r)
+	if err != nil {
+		h.refuse(w, r, media, status, err)
+		return
+	}
+	h.execute(w, r.WithContext(ctx), media, params)
+}
+
+// authenticate says who calls, if a token is presented at all.
+func (h *Handler) authenticate(r *http.Request) (context.Context, int, error) {
+	header := r.Header.Get("Authorization")
+	if header == "" {
+		return r.Context(), 0, nil
+	}
+	scheme, token, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return nil, http.StatusUnauthorized, domain.Refuse(domain.CodeUnauthenticated, nil, "the Authorization header is: Bearer, a space, and an access token")
+	}
+	caller, err := h.Authenticate(r.Context(), token)
+	if err != nil {
+		return nil, statusOf(err), err
+	}
+	return auth.With(r.Context(), caller), 0, nil
+}
+
+// readParams reads the GraphQL request from the HTTP request.
+func readParams(w http.ResponseWriter, r *http.Request) (*graphql.RawParams, int, error) {
+	switch r.Method {
+	case http.MethodGet:
+		params, err := queryParams(r.URL.Query())
+		return params, http.StatusBadRequest, err
+	case http.MethodPost:
+	default:
+		w.Header().Set("Allow", "GET, POST")
+		return nil, http.StatusMethodNotAllowed, domain.BadInput("a GraphQL request is a POST, or a GET for queries")
+	}
+	if !isJSON(r.Header.Get("Content-Type")) {
+		return nil, http.StatusUnsupportedMediaType, domain.BadInput("the body is application/json in UTF-8")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, http.StatusRequestEntityTooLarge, domain.Refuse(domain.CodeLimitExceeded, nil, "the body is larger than %d bytes", MaxBody)
+	case err != nil:
+		return nil, http.StatusBadRequest, domain.BadInput("the body could not be read").Because(err)
+	}
+	params, err := decodeRequest(body)
+	return params, http.StatusBadRequest, err
+}
+
+// queryParams reads a GET request's parameters.
+func queryParams(query map[string][]string) (*graphql.RawParams, error) {
+	object := map[string]any{}
+	for name, values := range query {
+		if len(values) != 1 {
+			return nil, domain.BadInput("a parameter stands twice")
+		}
+		switch name {
+		case "query", "operationName":
+			object[name] = values[0]
+		case "variables", "extensions":
+			d := json.NewDecoder(strings.NewReader(values[0]))
+			d.UseNumber()
+			value, err := decodeValue(d)
+			if err != nil {
+				return nil, domain.BadInput("%s is not JSON", name).Because(err)
+			}
+			object[name] = value
+		}
+	}
+	return newParams(object)
+}
+
+// execute runs a well-formed request and writes its answer.
+func (h *Handler) execute(w http.ResponseWriter, r *http.Request, media string, params *graphql.RawParams) {
+	ctx := r.Context()
+	params.Headers = r.Header
+	op, faults := h.exec.CreateOperationContext(ctx, params)
+	if faults != nil {
+		response := h.exec.DispatchError(graphql.WithOperationContext(ctx, op), faults)
+		h.write(w, r, media, requestErrorStatus(media), requestError{response.Errors})
+		return
+	}
+	if r.Method == http.MethodGet && op.Operation.Operation != ast.Query {
+		w.Header().Set("Allow", "POST")
+		h.refuse(w, r, media, http.StatusMethodNotAllowed, domain.BadInput("a mutation is a POST"))
+		return
+	}
+	if _, known := auth.From(ctx); !known && !h.open(op.Operation.SelectionSet, map[string]bool{}) {
+		h.refuse(w, r, media, http.StatusUnauthorized, domain.Refuse(domain.CodeUnauthenticated, nil, "an access token is required: Authorization: Bearer …"))
+		return
+	}
+	op.DisableIntrospection = false // open has decided
+	respond, ctx := h.exec.DispatchOperation(ctx, op)
+	response := respond(ctx)
+	if response == nil { // the request was cancelled
+		h.refuse(w, r, media, http.StatusServiceUnavailable, domain.Unavailable())
+		return
+	}
+	h.write(w, r, media, http.StatusOK, response)
+}
+
+// open says whether a selection of root fields may be read without a token: __typename always, the
+// schema if exploring is allowed.
+func (h *Handler) open(selections ast.SelectionSet, seen map[string]bool) bool {
+	for _, selection := range selections {
+		ok := true
+		switch s := selection.(type) {
+		case *ast.Field:
+			ok = s.Name == "__typename" || h.Explore && (s.Name == "__schema" || s.Name == "__type")
+		case *ast.InlineFragment:
+			ok = h.open(s.SelectionSet, seen)
+		case *ast.FragmentSpread:
+			if !seen[s.Name] {
+				seen[s.Name] = true
+				ok = h.open(s.Definition.SelectionSet, seen)
+			}
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}

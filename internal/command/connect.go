@@ -1,0 +1,106 @@
+// Package command holds what the commands of the binary do.
+package command
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"countersign/internal/auth"
+	"countersign/internal/config"
+	"countersign/internal/database"
+	"countersign/internal/invoicing"
+	"countersign/internal/localpg"
+	"countersign/internal/requestid"
+	"countersign/internal/txn"
+)
+
+// World is what a command may touch beside the database.
+type World struct {
+	Config         config.Config
+	Stdout, Stderr io.Writer
+	Logger         *slog.Logger
+}
+
+// NewLogger logs as the environment wants it: text for people, JSON for machines.
+func NewLogger(c config.Config, w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.Env == config.Production {
+		return slog.New(requestid.LogHandler{Handler: slog.NewJSONHandler(w, options)})
+	}
+	return slog.New(requestid.LogHandler{Handler: slog.NewTextHandler(w, options)})
+}
+
+// App is the product on a database: what the wire and the commands call.
+type App struct {
+	Pool      *pgxpool.Pool
+	DB        *txn.DB
+	Tokens    *auth.Tokens
+	Invoicing *invoicing.Service
+
+	local *localpg.Server
+}
+
+// Close leaves the database. A PostgreSQL of our own that nobody uses any more has stopped when it
+// returns.
+func (a *App) Close() error {
+	if a.Pool != nil {
+		a.Pool.Close()
+	}
+	if a.local != nil {
+		return a.local.Close()
+	}
+	return nil
+}
+
+// Connect opens the database. It migrates it first if told to, and always where the database is
+// our own: there is nobody else to do it.
+func Connect(ctx context.Context, w *World, migrate bool) (app *App, err error) {
+	app = &App{}
+	defer func() {
+		if err != nil {
+			_ = app.Close()
+		}
+	}()
+	url, direct := w.Config.DatabaseURL, w.Config.DatabaseDirectURL
+	if url == "" {
+		app.local, err = localpg.Start(ctx, localpg.Config{DataDir: w.Config.DataDir, BinDir: w.Config.PostgresBin, Logger: w.Logger})
+		if err != nil {
+			return app, err
+		}
+		url, migrate = app.local.URL(), true
+	}
+	if direct == "" {
+		direct = url
+	}
+	if migrate {
+		if err := Migrate(ctx, w, url, direct); err != nil {
+			return app, err
+		}
+	}
+	app.Pool, err = database.Open(ctx, url, database.Options{MaxConns: w.Config.MaxConns})
+	if err != nil {
+		return app, err
+	}
+	app.DB = txn.New(app.Pool, txn.Settings{
+		AcquireTimeout: w.Config.AcquireTimeout, WriteTimeout: w.Config.MutationTimeout, Logger: w.Logger,
+	})
+	app.Tokens, app.Invoicing = auth.NewTokens(app.DB), invoicing.New(app.DB)
+	return app, nil
+}
+
+// Migrate brings the database up to date through its direct URL, for the login of the other.
+func Migrate(ctx context.Context, w *World, url, direct string) error {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return errURL
+	}
+	applied, err := database.Migrate(ctx, direct, config.User, w.Logger)
+	if applied > 0 {
+		w.Logger.InfoContext(ctx, "database migrated", slog.Int("migrations", applied))
+	}
+	return err
+}

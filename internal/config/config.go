@@ -1,0 +1,113 @@
+// Package config reads the configuration from the environment.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+)
+
+// Environment is what a server is for.
+type Environment string
+
+// The environments. In development the server explores and explains itself: the playground, the
+// demo tenant, suggestions, readable logs.
+const (
+	Development Environment = "development"
+	Production  Environment = "production"
+)
+
+// Config is the configuration; each field's description is what --help and the documentation say.
+type Config struct {
+	DatabaseURL       string        `env:"DATABASE_URL" desc:"PostgreSQL to work with, as a member of the role countersign_runtime; unset: a PostgreSQL of its own"`
+	DatabaseDirectURL string        `env:"DATABASE_DIRECT_URL" desc:"the same database as its owner and past any pooler, for migrations; unset: DATABASE_URL"`
+	DataDir           string        `env:"COUNTERSIGN_DATA_DIR" envDefault:".data" desc:"where the PostgreSQL of its own keeps its data"`
+	PostgresBin       string        `env:"COUNTERSIGN_POSTGRES_BIN" desc:"folder with initdb and postgres for the PostgreSQL of its own; unset: where they are usually installed"`
+	MaxConns          int32         `env:"COUNTERSIGN_DATABASE_MAX_CONNS" envDefault:"20" desc:"connections to the database, at most"`
+	AcquireTimeout    time.Duration `env:"COUNTERSIGN_DATABASE_ACQUIRE_TIMEOUT" envDefault:"2s" desc:"how long a request waits for a connection before it is answered BUSY"`
+	MutationTimeout   time.Duration `env:"COUNTERSIGN_MUTATION_TIMEOUT" envDefault:"10s" desc:"how long an accepted mutation may take, whether its client waits or not"`
+	ListenAddr        string        `env:"LISTEN_ADDR" envDefault:"127.0.0.1:8080" desc:"address to serve on; port 0 takes any free one"`
+	Env               Environment   `env:"COUNTERSIGN_ENV" envDefault:"development" desc:"development or production"`
+	LogLevel          slog.Level    `env:"COUNTERSIGN_LOG_LEVEL" envDefault:"INFO" desc:"DEBUG, INFO, WARN or ERROR"`
+	DrainDelay        time.Duration `env:"COUNTERSIGN_DRAIN_DELAY" envDefault:"0s" desc:"how long a server that was told to stop goes on serving while /readyz answers 503, for load balancers to notice"`
+	ShutdownTimeout   time.Duration `env:"COUNTERSIGN_SHUTDOWN_TIMEOUT" envDefault:"20s" desc:"how long requests in flight may take to finish after that"`
+}
+
+// Load reads the configuration from an environment of "name=value". A bad value is an error of one
+// line that names the variable.
+func Load(environ []string) (c Config, err error) {
+	err = env.ParseWithOptions(&c, env.Options{Environment: env.ToMap(environ)})
+	if err != nil {
+		return c, firstFault(err)
+	}
+	return c, c.check()
+}
+
+func (c Config) check() error {
+	switch {
+	case c.Env != Development && c.Env != Production:
+		return fmt.Errorf("COUNTERSIGN_ENV is development or production, not %q", c.Env)
+	case c.DatabaseURL == "" && c.DatabaseDirectURL != "":
+		return errors.New("DATABASE_DIRECT_URL is set, but DATABASE_URL is not")
+	case c.DatabaseURL == "" && c.DataDir == "":
+		return errors.New("COUNTERSIGN_DATA_DIR is empty, and DATABASE_URL is not set")
+	case c.MaxConns < 1:
+		return errors.New("COUNTERSIGN_DATABASE_MAX_CONNS is at least 1")
+	}
+	for name, url := range map[string]string{"DATABASE_URL": c.DatabaseURL, "DATABASE_DIRECT_URL": c.DatabaseDirectURL} {
+		if url != "" && !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
+			return fmt.Errorf("%s is no postgres:// URL", name) // its value may hold a password
+		}
+	}
+	for name, d := range map[string]time.Duration{
+		"COUNTERSIGN_DATABASE_ACQUIRE_TIMEOUT": c.AcquireTimeout, "COUNTERSIGN_MUTATION_TIMEOUT": c.MutationTimeout,
+		"COUNTERSIGN_SHUTDOWN_TIMEOUT": c.ShutdownTimeout, "COUNTERSIGN_DRAIN_DELAY": c.DrainDelay + 1,
+	} {
+		if d <= 0 {
+			return fmt.Errorf("%s is a duration above zero, such as 10s", name)
+		}
+	}
+	if _, _, err := net.SplitHostPort(c.ListenAddr); err != nil {
+		return fmt.Errorf("LISTEN_ADDR is host:port, not %q", c.ListenAddr)
+	}
+	return nil
+}
+
+// firstFault says which variable could not be parsed, and as what.
+func firstFault(err error) error {
+	var faults env.AggregateError
+	var fault env.ParseError
+	if errors.As(err, &faults) && len(faults.Errors) > 0 && errors.As(faults.Errors[0], &fault) {
+		if field, ok := reflect.TypeFor[Config]().FieldByName(fault.Name); ok {
+			return fmt.Errorf("%s cannot be read: it is %s", field.Tag.Get("env"), kinds[field.Type])
+		}
+	}
+	return err
+}
+
+var kinds = map[reflect.Type]string{
+	reflect.TypeFor[time.Duration](): "a duration such as 10s",
+	reflect.TypeFor[int32]():         "a whole number",
+	reflect.TypeFor[slog.Level]():    "DEBUG, INFO, WARN or ERROR",
+}
+
+// Describe lists the variables, their defaults and what they are for, for --help.
+func Describe() string {
+	var b strings.Builder
+	t := reflect.TypeFor[Config]()
+	for i := range t.NumField() {
+		tag := t.Field(i).Tag
+		fmt.Fprintf(&b, "  %s\n      %s", tag.Get("env"), tag.Get("desc"))
+		if value := tag.Get("envDefault"); value != "" {
+			fmt.Fprintf(&b, " (default %s)", value)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
