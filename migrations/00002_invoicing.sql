@@ -9,6 +9,7 @@ CREATE TABLE invoice_series (
     code                  text        NOT NULL,
     document              text        NOT NULL,
     format                text        NOT NULL,
+    number_pattern        text        NOT NULL,
     time_zone             text        NOT NULL,
     fiscal_year_start     integer     NOT NULL,
     operation_id          uuid        NOT NULL,
@@ -17,6 +18,8 @@ CREATE TABLE invoice_series (
     created_at            timestamptz NOT NULL,
     CONSTRAINT invoice_series_operation_key UNIQUE (tenant_id, operation_id),
     CONSTRAINT invoice_series_code_key UNIQUE (tenant_id, code),
+    -- Two series that print the same numbers would run into invoices_number_key at their first use.
+    CONSTRAINT invoice_series_number_pattern_key UNIQUE (tenant_id, number_pattern),
     CONSTRAINT invoice_series_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES ops.tenants (id),
     CONSTRAINT invoice_series_code_length CHECK (char_length(code) BETWEEN 1 AND 20),
     CONSTRAINT invoice_series_document_known CHECK (document IN ('INVOICE', 'CREDIT_NOTE')),

@@ -7,11 +7,11 @@ WITH counter AS (
     VALUES (@tenant_id, @id, @document, @period_start, 1, '', '', 1)
 )
 INSERT INTO invoice_series (
-    tenant_id, id, code, document, format, time_zone, fiscal_year_start,
+    tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start,
     operation_id, operation_fingerprint, created_by, created_at
 )
 VALUES (
-    @tenant_id, @id, @code, @document, @format, @time_zone, @fiscal_year_start,
+    @tenant_id, @id, @code, @document, @format, @number_pattern, @time_zone, @fiscal_year_start,
     @operation_id, @operation_fingerprint, @created_by, @created_at
 )
 RETURNING *;

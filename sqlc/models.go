@@ -75,6 +75,7 @@ type InvoiceSeries struct {
 	Code                 string
 	Document             domain.SeriesDocument
 	Format               domain.NumberFormat
+	NumberPattern        string
 	TimeZone             string
 	FiscalYearStart      int32
 	OperationID          domain.OperationID

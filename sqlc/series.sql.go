@@ -13,7 +13,7 @@ import (
 )
 
 const findSeriesOfOperation = `-- name: FindSeriesOfOperation :one
-SELECT tenant_id, id, code, document, format, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at FROM invoice_series WHERE tenant_id = $1 AND operation_id = $2
+SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at FROM invoice_series WHERE tenant_id = $1 AND operation_id = $2
 `
 
 type FindSeriesOfOperationParams struct {
@@ -30,6 +30,7 @@ func (q *Queries) FindSeriesOfOperation(ctx context.Context, arg FindSeriesOfOpe
 		&i.Code,
 		&i.Document,
 		&i.Format,
+		&i.NumberPattern,
 		&i.TimeZone,
 		&i.FiscalYearStart,
 		&i.OperationID,
@@ -41,7 +42,7 @@ func (q *Queries) FindSeriesOfOperation(ctx context.Context, arg FindSeriesOfOpe
 }
 
 const getSeries = `-- name: GetSeries :many
-SELECT tenant_id, id, code, document, format, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at FROM invoice_series WHERE tenant_id = $1 AND id = ANY($2)
+SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at FROM invoice_series WHERE tenant_id = $1 AND id = ANY($2)
 `
 
 type GetSeriesParams struct {
@@ -64,6 +65,7 @@ func (q *Queries) GetSeries(ctx context.Context, arg GetSeriesParams) ([]*Invoic
 			&i.Code,
 			&i.Document,
 			&i.Format,
+			&i.NumberPattern,
 			&i.TimeZone,
 			&i.FiscalYearStart,
 			&i.OperationID,
@@ -86,17 +88,17 @@ WITH counter AS (
     INSERT INTO series_counters (
         tenant_id, series_id, document, period_start, next_number, number_prefix, number_suffix, number_width
     )
-    VALUES ($1, $2, $4, $12, 1, '', '', 1)
+    VALUES ($1, $2, $4, $13, 1, '', '', 1)
 )
 INSERT INTO invoice_series (
-    tenant_id, id, code, document, format, time_zone, fiscal_year_start,
+    tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start,
     operation_id, operation_fingerprint, created_by, created_at
 )
 VALUES (
-    $1, $2, $3, $4, $5, $6, $7,
-    $8, $9, $10, $11
+    $1, $2, $3, $4, $5, $6, $7, $8,
+    $9, $10, $11, $12
 )
-RETURNING tenant_id, id, code, document, format, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at
+RETURNING tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at
 `
 
 type InsertSeriesParams struct {
@@ -105,6 +107,7 @@ type InsertSeriesParams struct {
 	Code                 string
 	Document             domain.SeriesDocument
 	Format               domain.NumberFormat
+	NumberPattern        string
 	TimeZone             string
 	FiscalYearStart      int32
 	OperationID          domain.OperationID
@@ -122,6 +125,7 @@ func (q *Queries) InsertSeries(ctx context.Context, arg InsertSeriesParams) (*In
 		arg.Code,
 		arg.Document,
 		arg.Format,
+		arg.NumberPattern,
 		arg.TimeZone,
 		arg.FiscalYearStart,
 		arg.OperationID,
@@ -137,6 +141,7 @@ func (q *Queries) InsertSeries(ctx context.Context, arg InsertSeriesParams) (*In
 		&i.Code,
 		&i.Document,
 		&i.Format,
+		&i.NumberPattern,
 		&i.TimeZone,
 		&i.FiscalYearStart,
 		&i.OperationID,
@@ -148,7 +153,7 @@ func (q *Queries) InsertSeries(ctx context.Context, arg InsertSeriesParams) (*In
 }
 
 const listSeries = `-- name: ListSeries :many
-SELECT tenant_id, id, code, document, format, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at FROM invoice_series
+SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at FROM invoice_series
 WHERE tenant_id = $1 AND id > $2 AND id < $3
 ORDER BY id
 LIMIT $4
@@ -181,6 +186,7 @@ func (q *Queries) ListSeries(ctx context.Context, arg ListSeriesParams) ([]*Invo
 			&i.Code,
 			&i.Document,
 			&i.Format,
+			&i.NumberPattern,
 			&i.TimeZone,
 			&i.FiscalYearStart,
 			&i.OperationID,
@@ -199,7 +205,7 @@ func (q *Queries) ListSeries(ctx context.Context, arg ListSeriesParams) ([]*Invo
 }
 
 const listSeriesBackward = `-- name: ListSeriesBackward :many
-SELECT tenant_id, id, code, document, format, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at FROM invoice_series
+SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at FROM invoice_series
 WHERE tenant_id = $1 AND id > $2 AND id < $3
 ORDER BY id DESC
 LIMIT $4
@@ -232,6 +238,7 @@ func (q *Queries) ListSeriesBackward(ctx context.Context, arg ListSeriesBackward
 			&i.Code,
 			&i.Document,
 			&i.Format,
+			&i.NumberPattern,
 			&i.TimeZone,
 			&i.FiscalYearStart,
 			&i.OperationID,

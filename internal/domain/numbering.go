@@ -105,6 +105,22 @@ func (f NumberFormat) On(code string, date Date, fiscalStart int32) Numbering {
 	return n
 }
 
+// Pattern is the format with the code filled in and without its padding: two series of one tenant
+// that share it would print the same numbers.
+func (f NumberFormat) Pattern(code string) string {
+	var pattern strings.Builder
+	for _, part := range f.parts() {
+		switch {
+		case part == "{CODE}":
+			part = code
+		case numberPart.MatchString(part):
+			part = "{N}"
+		}
+		pattern.WriteString(part)
+	}
+	return pattern.String()
+}
+
 func (f NumberFormat) parts() []string { return formatPart.FindAllString(string(f), -1) }
 
 func numberWidth(part string) int32 {

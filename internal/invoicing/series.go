@@ -73,6 +73,7 @@ func newSeries(tenant domain.TenantID, op domain.Operation, in CreateInvoiceSeri
 	if row.FiscalYearStart < 1 || row.FiscalYearStart > 12 {
 		return row, domain.BadInputAt(domain.Input("fiscalYearStartMonth"), "a month is 1 to 12")
 	}
+	row.NumberPattern = row.Format.Pattern(row.Code)
 	return row, row.Format.Check(row.Code)
 }
 

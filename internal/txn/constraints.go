@@ -25,6 +25,8 @@ func ofConstraint(e *pgconn.PgError) (verdict, error) {
 
 	case "invoice_series_code_key":
 		return answer, refuse(e, domain.CodeCodeTaken, "a series with this code exists", "code")
+	case "invoice_series_number_pattern_key":
+		return answer, refuse(e, domain.CodeInvalidFormat, "another series prints the same numbers", "format")
 	case "invoices_customer_fkey", "access_tokens_customer_fkey":
 		return answer, refuse(e, domain.CodeNotFound, "no such customer", "customerId")
 	}
