@@ -2,6 +2,7 @@ package testdb
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ const patience = 20 * time.Second
 type tracer struct {
 	mu    sync.Mutex
 	hooks map[string]func(ctx context.Context)
+	sent  []string
 }
 
 func newTracer() *tracer { return &tracer{hooks: map[string]func(context.Context){}} }
@@ -28,6 +30,7 @@ func (tr *tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.Tra
 		name, _, _ = strings.Cut(tail, " ")
 	}
 	tr.mu.Lock()
+	tr.sent = append(tr.sent, name)
 	hook := tr.hooks[name]
 	tr.mu.Unlock()
 	if hook != nil {
@@ -45,6 +48,18 @@ func (d *DB) Before(query string, hook func(ctx context.Context)) {
 	d.tracer.mu.Lock()
 	defer d.tracer.mu.Unlock()
 	d.tracer.hooks[query] = hook
+}
+
+// Sent begins to listen: the function it returns tells which queries the database's pools have
+// sent since, by their sqlc names (or their text).
+func (d *DB) Sent() func() []string {
+	count := func() []string {
+		d.tracer.mu.Lock()
+		defer d.tracer.mu.Unlock()
+		return slices.Clone(d.tracer.sent)
+	}
+	before := len(count())
+	return func() []string { return count()[before:] }
 }
 
 // Gate holds every connection that is about to send a query until it is opened.

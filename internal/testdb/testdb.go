@@ -75,8 +75,22 @@ func New(t testing.TB) *DB {
 	if err != nil {
 		t.Fatalf("no test database: %v", err)
 	}
+	d := create(t, " TEMPLATE "+from)
+	d.Pool = d.NewPool(t, 0)
+	return d
+}
+
+// Empty is New without a schema, and so without a pool.
+func Empty(t testing.TB) *DB {
+	t.Helper()
+	started.Store(true)
+	return create(t, "")
+}
+
+func create(t testing.TB, how string) *DB {
+	t.Helper()
 	d := &DB{Name: fmt.Sprintf("t_%d_%d", os.Getpid(), serial.Add(1)), tracer: newTracer()}
-	if err := admin("CREATE DATABASE " + d.Name + " TEMPLATE " + from); err != nil {
+	if err := admin("CREATE DATABASE " + d.Name + how); err != nil {
 		t.Fatalf("no test database: %v", err)
 	}
 	t.Cleanup(func() {
@@ -86,7 +100,6 @@ func New(t testing.TB) *DB {
 	})
 	s, _ := server()
 	d.URL = s.DatabaseURL(d.Name)
-	d.Pool = d.NewPool(t, 0)
 	return d
 }
 

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package localpg
+
+import "syscall"
+
+const canNamespace = false
+
+func inNamespace(*syscall.SysProcAttr) {}
