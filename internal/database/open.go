@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -38,7 +39,6 @@ func Open(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
 	if config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
 		return nil, errors.New("DATABASE_URL asks for the simple protocol, which sends values inside the SQL text: use default_query_exec_mode=exec behind a pooler")
 	}
-	config.ConnConfig.RuntimeParams["application_name"] = "countersign"
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
@@ -46,6 +46,7 @@ func Open(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.ConnConfig.RuntimeParams["application_name"] = "countersign" // how operators know the pool
 	if owner {
 		// A login that may do everything works as the role that may not. A pooler refuses the
 		// parameter, and has to be given a login that is a member of the role instead.
@@ -58,29 +59,29 @@ func Open(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
 }
 
 // inspect connects once, refuses a server or a login that cannot keep the promises, and says
-// whether the login owns the tables or is a superuser.
-func inspect(ctx context.Context, config *pgx.ConnConfig) (owner bool, err error) {
+// whether the login has to become the runtime role: because it owns the tables or is a superuser,
+// or because it is a member that does not inherit.
+func inspect(ctx context.Context, config *pgx.ConnConfig) (become bool, err error) {
 	conn, err := pgx.ConnectConfig(ctx, config.Copy())
 	if err != nil {
-		return false, fmt.Errorf("cannot connect to the database at %s: %w", address(config), err)
+		return false, cannotConnect(config, err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	var (
-		version      int
-		durable      string
-		migrated     bool
-		member       bool
-		lock, stmt   string
-		idle, isUser string
+		version          int
+		durable          string
+		migrated         bool
+		lock, stmt, idle string
+		login            string
 	)
 	err = conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('synchronous_commit'),
 		to_regclass('invoices') IS NOT NULL,
-		EXISTS (SELECT FROM pg_roles WHERE rolname = $1 AND pg_has_role(session_user, oid, 'MEMBER')),
 		EXISTS (SELECT FROM pg_roles WHERE rolname = session_user AND rolsuper)
-			OR EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('invoices') AND pg_has_role(session_user, relowner, 'USAGE')),
+			OR EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('invoices') AND pg_has_role(session_user, relowner, 'USAGE'))
+			OR NOT EXISTS (SELECT FROM pg_roles WHERE rolname = $1 AND pg_has_role(session_user, oid, 'USAGE')),
 		current_setting('lock_timeout'), current_setting('statement_timeout'),
 		current_setting('idle_in_transaction_session_timeout'), session_user::text`, RuntimeRole).
-		Scan(&version, &durable, &migrated, &member, &owner, &lock, &stmt, &idle, &isUser)
+		Scan(&version, &durable, &migrated, &become, &lock, &stmt, &idle, &login)
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("cannot inspect the database: %w", err)
@@ -90,13 +91,40 @@ func inspect(ctx context.Context, config *pgx.ConnConfig) (owner bool, err error
 		return false, errors.New("the database has synchronous_commit = off, which loses acknowledged invoices in a crash: set it to on")
 	case !migrated:
 		return false, errors.New("the database has no Countersign schema: run countersign migrate")
-	case !member && !owner:
-		return false, fmt.Errorf("the login %s may not act as %s: GRANT %s TO %s", isUser, RuntimeRole, RuntimeRole, isUser)
+	case become && !mayBecome(ctx, conn):
+		return false, noMember(login)
 	case lock == "0" || stmt == "0" || idle == "0":
-		return false, fmt.Errorf("the login %s has no time-outs in this database: run countersign migrate with DATABASE_URL set to it, or ALTER ROLE %s SET lock_timeout, statement_timeout and idle_in_transaction_session_timeout", isUser, isUser)
+		return false, fmt.Errorf("the login %s has no time-outs in this database: run countersign migrate with DATABASE_URL set to it, or ALTER ROLE %s SET lock_timeout, statement_timeout and idle_in_transaction_session_timeout", login, login)
 	}
-	return owner, nil
+	return become, nil
 }
+
+// mayBecome tries to become the runtime role. Membership alone does not tell: since PostgreSQL 16
+// one may be a member of a role that one may not become.
+func mayBecome(ctx context.Context, conn *pgx.Conn) bool {
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	_, err = tx.Exec(ctx, "SET LOCAL ROLE "+RuntimeRole)
+	return err == nil
+}
+
+func noMember(login string) error {
+	return fmt.Errorf("the login %s may not act as %s: GRANT %s TO %s", login, RuntimeRole, RuntimeRole, login)
+}
+
+func cannotConnect(config *pgx.ConnConfig, err error) error {
+	return fmt.Errorf("cannot connect to the database at %s: %w", address(config), oneLine{err})
+}
+
+// oneLine is an error whose text has no line breaks: the library tells of every address that it
+// tried on a line of its own.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
+func (e oneLine) Unwrap() error { return e.error }
 
 func address(config *pgx.ConnConfig) string {
 	return fmt.Sprintf("%s:%d/%s", config.Host, config.Port, config.Database)

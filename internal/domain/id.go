@@ -34,6 +34,15 @@ func (id *CustomerID) UnmarshalGQL(v any) (err error) { *id, err = readID[Custom
 func (id *SeriesID) UnmarshalGQL(v any) (err error)   { *id, err = readID[SeriesID](v); return }
 func (id *InvoiceID) UnmarshalGQL(v any) (err error)  { *id, err = readID[InvoiceID](v); return }
 
+// In JSON and in logs an id is printed too.
+func (id CustomerID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+func (id SeriesID) MarshalText() ([]byte, error)   { return []byte(id.String()), nil }
+func (id InvoiceID) MarshalText() ([]byte, error)  { return []byte(id.String()), nil }
+
+func (id *CustomerID) UnmarshalText(s []byte) error { return id.UnmarshalGQL(string(s)) }
+func (id *SeriesID) UnmarshalText(s []byte) error   { return id.UnmarshalGQL(string(s)) }
+func (id *InvoiceID) UnmarshalText(s []byte) error  { return id.UnmarshalGQL(string(s)) }
+
 // UUID is an id whose noun the type no longer says: an element of an array parameter, or one of
 // the ids that the doctor names.
 type UUID [16]byte
@@ -94,12 +103,3 @@ func readID[T ID](v any) (T, error) {
 	}
 	return ParseID[T](s)
 }
-
-// MarshalText prints an id in JSON and in logs.
-func (id CustomerID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
-
-// MarshalText prints an id in JSON and in logs.
-func (id SeriesID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
-
-// MarshalText prints an id in JSON and in logs.
-func (id InvoiceID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }

@@ -7,4 +7,11 @@ import (
 	"countersign/internal/testdb"
 )
 
-func TestMain(m *testing.M) { os.Exit(testdb.Main(m)) }
+// TestMain runs the tests, or, in a process that a test has started, the part of it that is to run
+// apart from it.
+func TestMain(m *testing.M) {
+	if job := os.Getenv(jobVariable); job != "" {
+		os.Exit(runJob(job))
+	}
+	os.Exit(testdb.Main(m))
+}

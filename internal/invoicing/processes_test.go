@@ -1,0 +1,208 @@
+package invoicing_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/internal/auth"
+	"countersign/internal/database"
+	"countersign/internal/domain"
+	"countersign/internal/invoicing"
+	"countersign/internal/txn"
+)
+
+// jobVariable carries what a separate process is to do, as JSON.
+const jobVariable = "COUNTERSIGN_TEST_JOB"
+
+// job is the work of a separate process on a shop's database.
+type job struct {
+	Kind     string // "allocate": take numbers; "die": take one, and hold its transaction open
+	URL      string
+	Tenant   domain.TenantID
+	Series   domain.SeriesID
+	Customer domain.CustomerID
+	Name     string
+	Numbers  int
+}
+
+func (s *shop) job(kind, name string, numbers int) job {
+	return job{kind, s.URL, s.caller.TenantID, s.series, s.customer, name, numbers}
+}
+
+// start starts a process of this test's binary that does the job.
+func (j job) start(t *testing.T) (process *exec.Cmd, out io.Reader) {
+	t.Helper()
+	text, err := json.Marshal(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	process = exec.Command(binary)
+	process.Env = append(os.Environ(), jobVariable+"="+string(text))
+	process.Stderr = os.Stderr
+	if out, err = process.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return process, out
+}
+
+// runJob is the separate process.
+func runJob(text string) int {
+	var j job
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	var err error
+	switch j.Kind {
+	case "allocate":
+		err = j.allocate(ctx)
+	case "die":
+		err = j.die(ctx)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "process %s: %v\n", j.Name, err)
+		return 1
+	}
+	return 0
+}
+
+// allocate takes numbers as a client does that never gives up: what is busy, unavailable or
+// unknown is asked again under its key.
+func (j job) allocate(ctx context.Context) error {
+	pool, err := database.Open(ctx, j.URL, database.Options{MaxConns: 4})
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	s := invoicing.New(txn.New(pool, txn.Settings{}))
+	caller := auth.Caller{TenantID: j.Tenant, Role: domain.RoleService}
+	for i := range j.Numbers {
+		key := fmt.Sprintf("%s %d", j.Name, i)
+		in := invoicing.AllocateInvoiceInput{
+			SeriesID: j.Series, CustomerID: j.Customer, Currency: "EUR", IdempotencyKey: &key,
+			Lines: []domain.InvoiceLineInput{{Description: "Pawn", Quantity: 1, UnitAmountMinor: 100}},
+		}
+		for tries := 0; ; tries++ {
+			_, err := s.Allocate(ctx, caller, in)
+			if err == nil {
+				break
+			}
+			switch codeOf(err) {
+			case domain.CodeBusy, domain.CodeUnavailable, domain.CodeOutcomeUnknown:
+				if tries < 100 {
+					continue
+				}
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// die takes a number, says so, and waits with the transaction open to be killed.
+func (j job) die(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, j.URL)
+	if err != nil {
+		return err
+	}
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "UPDATE series_counters SET next_number = next_number + 1 WHERE series_id = $1", j.Series); err != nil {
+		return err
+	}
+	fmt.Println("locked")
+	time.Sleep(time.Minute) // until it is killed
+	return errors.New("was not killed")
+}
+
+// Sixteen separate processes, each with a pool of its own, take numbers of one series while the
+// backends of their connections are terminated at random: 1 to n, no hole, no twin.
+func TestSixteenProcessesWhileBackendsAreTerminated(t *testing.T) {
+	t.Parallel()
+	const processes, each = 16, 15
+	s := newShop(t)
+	s.take(t, s.input())
+	var workers sync.WaitGroup
+	for i := range processes {
+		process, _ := s.job("allocate", fmt.Sprint(i), each).start(t)
+		workers.Go(func() {
+			if err := process.Wait(); err != nil {
+				t.Errorf("process %d: %v", i, err)
+			}
+		})
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	killed := make(chan int)
+	go func() { killed <- s.terminateBackends(ctx, t) }()
+	workers.Wait()
+	stop()
+	if n := <-killed; n == 0 {
+		t.Error("no backend was terminated: the test proves nothing")
+	} else {
+		t.Logf("%d backends terminated", n)
+	}
+	s.wantOneTo(t, 1+processes*each)
+	s.healthy(t)
+}
+
+// terminateBackends ends a backend at random, again and again until ctx ends, and returns how
+// many.
+func (s *shop) terminateBackends(ctx context.Context, t *testing.T) (killed int) {
+	owner := s.Owner(t)
+	for ctx.Err() == nil {
+		var n int
+		err := owner.QueryRow(context.Background(), `SELECT count(pg_terminate_backend(pid)) FROM (
+			SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+				AND application_name = 'countersign' ORDER BY random() LIMIT 1) victim`).Scan(&n)
+		if err != nil {
+			t.Errorf("cannot terminate: %v", err)
+			return killed
+		}
+		killed += n
+		select {
+		case <-ctx.Done():
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return killed
+}
+
+// Case 12: a client that is killed with the counter's lock held, twenty times: the next allocation
+// succeeds at once, and no number is lost.
+func TestCase12KilledMidAllocation(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.take(t, s.input())
+	for i := range 20 {
+		process, out := s.job("die", fmt.Sprint(i), 1).start(t)
+		if _, err := io.ReadAtLeast(out, make([]byte, len("locked\n")), len("locked\n")); err != nil {
+			t.Fatalf("the process took no lock: %v", err)
+		}
+		if err := process.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = process.Wait()
+		s.take(t, s.input()) // its lock_timeout would end a long wait with BUSY
+	}
+	s.wantOneTo(t, 21)
+	s.healthy(t)
+}
