@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"time"
@@ -59,6 +61,11 @@ func (c Config) check() error {
 		return errors.New("COUNTERSIGN_DATA_DIR is empty, and DATABASE_URL is not set")
 	case c.MaxConns < 1:
 		return errors.New("COUNTERSIGN_DATABASE_MAX_CONNS is at least 1")
+	}
+	if c.PostgresBin != "" {
+		if _, err := os.Stat(filepath.Join(c.PostgresBin, "postgres")); err != nil {
+			return fmt.Errorf("COUNTERSIGN_POSTGRES_BIN has no postgres: %w", err)
+		}
 	}
 	for name, url := range map[string]string{"DATABASE_URL": c.DatabaseURL, "DATABASE_DIRECT_URL": c.DatabaseDirectURL} {
 		if url != "" && !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
