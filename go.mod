@@ -14,6 +14,7 @@ require (
 	github.com/pressly/goose/v3 v3.30.1
 	github.com/vektah/gqlparser/v2 v2.5.64
 	go.jetify.com/typeid v1.3.0
+	pgregory.net/rapid v1.3.0
 )
 
 require (

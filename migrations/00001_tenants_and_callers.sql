@@ -11,13 +11,18 @@ CREATE SCHEMA IF NOT EXISTS ops;
 -- +goose StatementBegin
 DO $$
 BEGIN
-    CREATE ROLE countersign_runtime NOLOGIN;
+    -- An owner that may not make roles is given this one by somebody who may.
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'countersign_runtime') THEN
+        CREATE ROLE countersign_runtime NOLOGIN;
+    END IF;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN
     NULL;
 END
 $$;
 -- +goose StatementEnd
 
+-- Before PostgreSQL 15 everybody could make tables in this schema.
+REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 GRANT USAGE ON SCHEMA public, ops TO countersign_runtime;
 
 CREATE TABLE ops.tenants (

@@ -18,7 +18,7 @@ WITH numbered AS (
            lag(i.issue_date) OVER in_series AS previous_date
     FROM invoices i
     WHERE i.sequence IS NOT NULL AND (i.tenant_id = $1 OR $1 = '00000000-0000-0000-0000-000000000000')
-    WINDOW in_series AS (PARTITION BY i.tenant_id, i.series_id, i.period_start ORDER BY i.sequence)
+    WINDOW in_series AS (PARTITION BY i.tenant_id, i.series_id, i.period_start ORDER BY i.sequence, i.id)
 ), last_number AS (
     SELECT n.tenant_id, n.series_id, n.period_start, max(n.sequence) AS sequence, max(n.issue_date) AS issue_date
     FROM numbered n GROUP BY n.tenant_id, n.series_id, n.period_start
@@ -64,11 +64,12 @@ SELECT 'COUNTER_MATCHES_DATA', s.tenant_id, ARRAY['ser'], ARRAY[s.id],
        CASE WHEN c.series_id IS NULL THEN 'the series has no counter'
             WHEN c.next_number <> coalesce(l.sequence, 0) + 1
             THEN format('the counter is at %s, the last number is %s', c.next_number, coalesce(l.sequence, 0))
+            WHEN c.last_issue_date IS NULL THEN format('the counter has no last issue date, the last invoice''s is %s', l.issue_date)
             ELSE format('the counter''s last issue date is %s, the last invoice''s is %s', c.last_issue_date, l.issue_date) END
 FROM invoice_series s
 LEFT JOIN series_counters c ON c.tenant_id = s.tenant_id AND c.series_id = s.id
 LEFT JOIN last_number l ON l.tenant_id = c.tenant_id AND l.series_id = c.series_id AND l.period_start = c.period_start
-WHERE (c.series_id IS NULL OR c.next_number <> coalesce(l.sequence, 0) + 1 OR c.last_issue_date < l.issue_date)
+WHERE (c.series_id IS NULL OR c.next_number <> coalesce(l.sequence, 0) + 1 OR coalesce(c.last_issue_date < l.issue_date, l.issue_date IS NOT NULL))
   AND (s.tenant_id = $1 OR $1 = '00000000-0000-0000-0000-000000000000')
 
 UNION ALL

@@ -35,9 +35,10 @@ func newToken(tenant domain.TenantID) string {
 
 // parseToken checks a token's form and checksum, and returns its tenant.
 func parseToken(token string) (tenant domain.TenantID, ok bool) {
+	const size = tenantBytes + secretBytes + sumBytes
 	tail, found := strings.CutPrefix(token, tokenPrefix)
 	raw, err := encoding.DecodeString(tail)
-	if !found || err != nil || len(raw) != tenantBytes+secretBytes+sumBytes {
+	if !found || err != nil || len(raw) != size || len(tail) != encoding.EncodedLen(size) { // the decoder skips line breaks
 		return tenant, false
 	}
 	body, sum := raw[:tenantBytes+secretBytes], raw[tenantBytes+secretBytes:]

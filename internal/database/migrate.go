@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
@@ -29,21 +32,30 @@ var Timeouts = []string{
 	"idle_in_transaction_session_timeout = '8s'",
 }
 
+// timeoutNames are the settings' names.
+var timeoutNames = func() (names []string) {
+	for _, setting := range Timeouts {
+		name, _, _ := strings.Cut(setting, " ")
+		names = append(names, name)
+	}
+	return names
+}()
+
 // Migrate brings the database at url (the owner's) up to date and sets the time-outs on login,
-// the role that the server logs in as. Any number of replicas may call it at once: one migrates,
-// the others wait. It returns how many migrations it ran.
+// the role that the server logs in as, unless it has some. Any number of replicas may call it at
+// once: one migrates, the others wait. It returns how many migrations it ran.
 func Migrate(ctx context.Context, url, login string, logger *slog.Logger) (applied int, err error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return 0, errors.New("the database's URL is no PostgreSQL URL")
 	}
 	// The time-outs of requests are not those of migrations.
-	for _, name := range []string{"lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"} {
+	for _, name := range timeoutNames {
 		config.RuntimeParams[name] = "0"
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return 0, fmt.Errorf("cannot connect to the database at %s: %w", address(config), err)
+		return 0, cannotConnect(config, err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 
@@ -55,6 +67,9 @@ func Migrate(ctx context.Context, url, login string, logger *slog.Logger) (appli
 		defer func() { _ = db.Close() }()
 		if applied, err = up(ctx, db, logger); err != nil {
 			return err
+		}
+		if set, err := timeoutsSet(ctx, conn, login); set || err != nil {
+			return err // an operator's own are left alone
 		}
 		return setTimeouts(ctx, db, config.Database, login)
 	})
@@ -111,17 +126,30 @@ type querier interface {
 
 // current says whether there is nothing to do for a login. It only reads.
 func current(ctx context.Context, conn *pgx.Conn, login string) (bool, error) {
-	if pending, err := Pending(ctx, conn); pending || err != nil {
+	pending, err := Pending(ctx, conn)
+	if e := (*pgconn.PgError)(nil); errors.As(err, &e) && e.Code == pgerrcode.InsufficientPrivilege {
+		return false, noMember(conn.Config().User)
+	}
+	if pending || err != nil {
 		return false, err
 	}
-	var set int
-	err := conn.QueryRow(ctx, `SELECT coalesce(cardinality(s.setconfig), 0) FROM pg_roles r
-		LEFT JOIN pg_db_role_setting s ON s.setrole = r.oid AND s.setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())
-		WHERE r.rolname = $1`, login).Scan(&set)
+	return timeoutsSet(ctx, conn, login)
+}
+
+// timeoutsSet says whether a login has its time-outs in this database, from whichever ALTER ROLE
+// or ALTER DATABASE. It only reads.
+func timeoutsSet(ctx context.Context, db querier, login string) (bool, error) {
+	var missing int
+	err := db.QueryRow(ctx, `SELECT (SELECT count(*) FROM unnest($2::text[]) AS timeout (name)
+			WHERE NOT EXISTS (
+				SELECT FROM pg_db_role_setting s, unnest(s.setconfig) AS setting
+				WHERE s.setrole IN (r.oid, 0) AND s.setdatabase IN ((SELECT oid FROM pg_database WHERE datname = current_database()), 0)
+				  AND starts_with(setting, timeout.name || '=')))
+		FROM pg_roles r WHERE r.rolname = $1`, login, timeoutNames).Scan(&missing)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, fmt.Errorf("the database has no login %s", login)
 	}
-	return set >= len(Timeouts), err
+	return err == nil && missing == 0, err
 }
 
 // Pending says whether migrations are to be run. It only reads.

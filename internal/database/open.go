@@ -59,9 +59,8 @@ func Open(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
 }
 
 // inspect connects once, refuses a server or a login that cannot keep the promises, and says
-// whether the login has to become the runtime role: because it owns the tables or is a superuser,
-// or because it is a member that does not inherit.
-func inspect(ctx context.Context, config *pgx.ConnConfig) (become bool, err error) {
+// whether the login owns the tables or is a superuser.
+func inspect(ctx context.Context, config *pgx.ConnConfig) (owner bool, err error) {
 	conn, err := pgx.ConnectConfig(ctx, config.Copy())
 	if err != nil {
 		return false, cannotConnect(config, err)
@@ -70,18 +69,18 @@ func inspect(ctx context.Context, config *pgx.ConnConfig) (become bool, err erro
 	var (
 		version          int
 		durable          string
-		migrated         bool
+		migrated, member bool
 		lock, stmt, idle string
 		login            string
 	)
 	err = conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('synchronous_commit'),
 		to_regclass('invoices') IS NOT NULL,
+		EXISTS (SELECT FROM pg_roles WHERE rolname = $1 AND pg_has_role(session_user, oid, 'USAGE')),
 		EXISTS (SELECT FROM pg_roles WHERE rolname = session_user AND rolsuper)
-			OR EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('invoices') AND pg_has_role(session_user, relowner, 'USAGE'))
-			OR NOT EXISTS (SELECT FROM pg_roles WHERE rolname = $1 AND pg_has_role(session_user, oid, 'USAGE')),
+			OR EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('invoices') AND pg_has_role(session_user, relowner, 'USAGE')),
 		current_setting('lock_timeout'), current_setting('statement_timeout'),
 		current_setting('idle_in_transaction_session_timeout'), session_user::text`, RuntimeRole).
-		Scan(&version, &durable, &migrated, &become, &lock, &stmt, &idle, &login)
+		Scan(&version, &durable, &migrated, &member, &owner, &lock, &stmt, &idle, &login)
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("cannot inspect the database: %w", err)
@@ -91,16 +90,16 @@ func inspect(ctx context.Context, config *pgx.ConnConfig) (become bool, err erro
 		return false, errors.New("the database has synchronous_commit = off, which loses acknowledged invoices in a crash: set it to on")
 	case !migrated:
 		return false, errors.New("the database has no Countersign schema: run countersign migrate")
-	case become && !mayBecome(ctx, conn):
+	case owner && !mayBecome(ctx, conn), !owner && !member:
 		return false, noMember(login)
 	case lock == "0" || stmt == "0" || idle == "0":
 		return false, fmt.Errorf("the login %s has no time-outs in this database: run countersign migrate with DATABASE_URL set to it, or ALTER ROLE %s SET lock_timeout, statement_timeout and idle_in_transaction_session_timeout", login, login)
 	}
-	return become, nil
+	return owner, nil
 }
 
-// mayBecome tries to become the runtime role. Membership alone does not tell: since PostgreSQL 16
-// one may be a member of a role that one may not become.
+// mayBecome tries to become the runtime role. Membership does not tell: an owner need not be a
+// member, and since PostgreSQL 16 a member may be one that may not become the role.
 func mayBecome(ctx context.Context, conn *pgx.Conn) bool {
 	tx, err := conn.Begin(ctx)
 	if err != nil {
@@ -112,7 +111,7 @@ func mayBecome(ctx context.Context, conn *pgx.Conn) bool {
 }
 
 func noMember(login string) error {
-	return fmt.Errorf("the login %s may not act as %s: GRANT %s TO %s", login, RuntimeRole, RuntimeRole, login)
+	return fmt.Errorf("the login %s may not act as %s: GRANT %s TO %s, and let it inherit", login, RuntimeRole, RuntimeRole, login)
 }
 
 func cannotConnect(config *pgx.ConnConfig, err error) error {

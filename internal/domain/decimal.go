@@ -23,14 +23,15 @@ var decimalSyntax = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,12})?$
 // MarshalGQL prints the decimal without an exponent.
 func (d Decimal) MarshalGQL(w io.Writer) { writeQuoted(w, d.Text('f')) }
 
-// UnmarshalGQL reads a string of at most 18 digits and 12 decimal places.
+// UnmarshalGQL reads a string of at most 18 digits and 12 decimal places. Zero has no sign.
 func (d *Decimal) UnmarshalGQL(v any) error {
 	s, ok := v.(string)
-	if !ok || !decimalSyntax.MatchString(s) {
-		return BadInput("a Decimal is a string of at most 18 digits and 12 decimal places, such as \"0.077\"")
+	if ok && decimalSyntax.MatchString(s) {
+		if _, _, err := d.SetString(s); err != nil || !d.Negative || !d.IsZero() {
+			return err
+		}
 	}
-	_, _, err := d.SetString(s)
-	return err
+	return BadInput("a Decimal is a string of at most 18 digits and 12 decimal places, such as \"0.077\"")
 }
 
 // Plus is d + e, exactly.

@@ -1,9 +1,6 @@
 package domain
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // Code is the stable name of what went wrong. Clients branch on it; messages may change.
 type Code string
@@ -119,23 +116,23 @@ func Input(path ...string) []string { return append([]string{"input"}, path...) 
 // UserErrors are the errors that err joins, if the payload can answer every one of them; else
 // nil, and err is an error of the response.
 func UserErrors(err error) []UserError {
-	if err == nil {
-		return nil
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+	switch e := err.(type) {
+	case UserError:
+		if forUser[e.GetCode()] {
+			return []UserError{e}
+		}
+	case interface{ Unwrap() []error }:
 		var all []UserError
-		for _, e := range joined.Unwrap() {
-			one := UserErrors(e)
-			if one == nil {
+		for _, one := range e.Unwrap() {
+			users := UserErrors(one)
+			if users == nil {
 				return nil
 			}
-			all = append(all, one...)
+			all = append(all, users...)
 		}
 		return all
-	}
-	var user UserError
-	if errors.As(err, &user) && forUser[user.GetCode()] {
-		return []UserError{user}
+	case interface{ Unwrap() error }:
+		return UserErrors(e.Unwrap())
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ type CurrencyCode string
 
 // ParseCurrencyCode refuses what is no ISO 4217 code, lower case included.
 func ParseCurrencyCode(s string) (CurrencyCode, error) {
-	if !currency.IsValid(s) {
+	if s == "" || !currency.IsValid(s) { // the library takes "" for an amount without a currency
 		return "", BadInput("not an ISO 4217 currency code")
 	}
 	return CurrencyCode(s), nil

@@ -69,6 +69,9 @@ func (f NumberFormat) Check(code string) error {
 			return f.invalid("has characters other than letters, digits, space and . / _ # - outside its placeholders")
 		}
 	}
+	if strings.TrimSpace(string(f)) != string(f) {
+		return f.invalid("begins or ends with a space")
+	}
 	if numbers != 1 {
 		return f.invalid("needs the number, {N} or {N:5}, exactly once")
 	}

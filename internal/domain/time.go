@@ -24,10 +24,10 @@ func ParseTime(v any) (time.Time, error) {
 		return time.Time{}, BadInput("a time is RFC 3339 with at most six fractional digits, such as 2026-11-29T12:00:00.000000Z")
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
+	if t = t.UTC(); err != nil || t.Year() < 1 || t.Year() > 9999 { // an offset may lead out of what can be printed
 		return time.Time{}, BadInput("no such time")
 	}
-	return t.UTC(), nil
+	return t, nil
 }
 
 // Version is the token that a guarded update compares: the row's updated_at, in microseconds.
@@ -79,10 +79,23 @@ func NewDate(year int, month time.Month, day int) Date {
 // DateOf is the day on which t falls in a zone.
 func DateOf(t time.Time, zone *time.Location) Date { return NewDate(t.In(zone).Date()) }
 
-// End is the moment the day ends in a zone: the start of the next one. Days around a change of
-// the clocks last 23 or 25 hours.
+// End is the moment the day ends in a zone: the first of the next day. Days around a change of the
+// clocks last 23 or 25 hours, and where the clocks change at midnight, midnight may be skipped or
+// come twice.
 func (d Date) End(zone *time.Location) time.Time {
-	return time.Date(d.Year(), d.Month(), d.Day()+1, 0, 0, 0, 0, zone)
+	midnight := func(zone *time.Location) time.Time {
+		return time.Date(d.Year(), d.Month(), d.Day()+1, 0, 0, 0, 0, zone)
+	}
+	end := midnight(zone)
+	change, next := end.ZoneBounds()
+	if !DateOf(end, zone).After(d.Time) { // skipped
+		return next
+	}
+	if before := change.Add(-1).In(zone); !change.IsZero() && DateOf(before, zone).After(d.Time) { // twice
+		_, offset := before.Zone()
+		return midnight(time.FixedZone("", offset)).In(zone)
+	}
+	return end
 }
 
 func (d Date) String() string { return d.Format(time.DateOnly) }

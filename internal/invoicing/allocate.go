@@ -34,7 +34,8 @@ func (s *Service) Allocate(ctx context.Context, caller auth.Caller, in AllocateI
 	}
 	write := txn.Write[*sqlc.Invoice]{Operation: a.op, Apply: a.take, Find: a.find, OneStatement: true}
 	out, err := txn.Run(ctx, s.db, write)
-	if errors.Is(err, errMoveCounter) {
+	// After an unknown outcome a counter on another day is no answer: the number may be taken.
+	if unknown := (*domain.OutcomeUnknownError)(nil); errors.Is(err, errMoveCounter) && !errors.As(err, &unknown) {
 		write.Apply, write.OneStatement = a.moveAndTake, false
 		out, err = txn.Run(ctx, s.db, write)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"countersign/internal/domain"
 	"countersign/internal/invoicing"
@@ -128,5 +129,33 @@ func TestAClientThatHangsUp(t *testing.T) {
 	_, err := s.Allocate(ctx, s.caller, s.input())
 	wantCode(t, err, domain.CodeUnavailable)
 	s.wantOneTo(t, 2)
+	s.healthy(t)
+}
+
+// An allocation for a day, whose answer is lost while the counter moves on to the next day: its
+// second run finds the wrong day, which is no answer, since the first run may have taken the
+// number. It is OUTCOME_UNKNOWN, and there is the one invoice.
+func TestALostAnswerAndACounterThatMovedOn(t *testing.T) {
+	t.Parallel()
+	c := newClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC))
+	s := newShopAt(t, c.now)
+	s.take(t, s.input())
+	proxy := pgproxy.New(t, s.URL)
+	through := *s
+	through.db = txn.New(s.PoolAt(t, proxy.URL(), 4), txn.Settings{Clock: c.now})
+	through.Service = serviceOn(through.db)
+	in := s.input()
+	in.IssueDate = date(t, "2026-06-15")
+	hold := proxy.HoldAnswer(pgproxy.Query("AllocateInvoices"))
+	answered := make(chan error, 1)
+	go func() { _, err := through.Allocate(t.Context(), s.caller, in); answered <- err }()
+	if err := hold.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.set(time.Date(2026, 6, 16, 12, 0, 0, 0, time.UTC))
+	s.take(t, s.input())
+	hold.Cut()
+	wantCode(t, <-answered, domain.CodeOutcomeUnknown)
+	s.wantOneTo(t, 3)
 	s.healthy(t)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"countersign/internal/domain"
 )
@@ -30,6 +31,17 @@ type failure struct {
 
 func (f *failure) Error() string { return f.cause.Error() }
 func (f *failure) Unwrap() error { return f.cause }
+
+// failed is the failure of an attempt that had a connection. What ended that connection or made its
+// prepared statements stale (a restart, a fail-over, a migration) did the same to the idle ones, and
+// each further attempt would fail on another of them: the pool drops them all.
+func (db *DB) failed(at stage, conn *pgxpool.Conn, err error) error {
+	f := &failure{stage: at, cause: err, connectionLost: conn.Conn().IsClosed()}
+	if f.connectionLost && !isContext(err) || isStalePlan(err) {
+		db.pool.Reset()
+	}
+	return f
+}
 
 // verdict is what an error means for the write.
 type verdict int
@@ -94,6 +106,12 @@ func ofCode(e *pgconn.PgError, at stage) (verdict, error) {
 		return answer, domain.BadInput("the input has a value that cannot be stored").Because(e)
 	}
 	return answer, e
+}
+
+// isStalePlan says whether a prepared statement no longer fits its tables.
+func isStalePlan(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == pgerrcode.FeatureNotSupported
 }
 
 func isContext(err error) bool {

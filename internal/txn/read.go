@@ -27,19 +27,20 @@ func Snapshot[T any](ctx context.Context, db *DB, fn reading[T]) (T, error) {
 type mode[T any] func(ctx context.Context, conn *pgx.Conn, fn reading[T]) (T, error)
 
 func read[T any](ctx context.Context, db *DB, fn reading[T], in mode[T]) (T, error) {
+	var repeated bool // the one retry of againOnce is spent
 	for attempt := 1; ; attempt++ {
 		value, err := readOnce(ctx, db, fn, in)
 		if err == nil {
 			return value, nil
 		}
 		v, err := classify(err)
-		transient := v == again || v == againOnce
-		if transient && attempt < maxAttempts && ctx.Err() == nil {
+		switch {
+		case v == again && attempt < maxAttempts && ctx.Err() == nil, v == againOnce && !repeated:
+			repeated = repeated || v == againOnce
 			pause(ctx, attempt)
 			continue
-		}
-		if transient {
-			err = domain.Busy().Because(err)
+		case v == again:
+			return value, domain.Busy().Because(err)
 		}
 		return value, err
 	}
@@ -52,7 +53,7 @@ func readOnce[T any](ctx context.Context, db *DB, fn reading[T], in mode[T]) (va
 	}
 	defer conn.Release()
 	if value, err = in(ctx, conn.Conn(), fn); err != nil {
-		return value, &failure{stage: working, cause: err, connectionLost: conn.Conn().IsClosed()}
+		return value, db.failed(working, conn, err)
 	}
 	return value, nil
 }

@@ -126,9 +126,7 @@ func attemptOnce[T any](ctx context.Context, db *DB, w Write[T]) (value T, err e
 		return value, &failure{stage: acquiring, cause: err}
 	}
 	defer conn.Release()
-	failed := func(at stage, err error) error {
-		return &failure{stage: at, cause: err, connectionLost: conn.Conn().IsClosed()}
-	}
+	failed := func(at stage, err error) error { return db.failed(at, conn, err) }
 	now := domain.VersionAt(db.Clock())
 	if w.OneStatement {
 		// Its own COMMIT: whatever is lost after it was sent may have happened.

@@ -1,0 +1,86 @@
+package database_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/internal/testdb"
+)
+
+// neverViolated are the foreign keys that no request can break, each for a reason. One of them that
+// is broken all the same is a defect of the server, and surfaces as one.
+var neverViolated = map[string]string{
+	"customers_tenant_fkey":       "the tenant is the caller's own",
+	"access_tokens_tenant_fkey":   "the tenant was found by its handle",
+	"invoice_series_tenant_fkey":  "the tenant is the caller's own, or made in the same transaction",
+	"series_counters_series_fkey": "the series is made in the same statement",
+	"invoices_series_fkey":        "the number comes from the series' locked counter",
+	"invoice_lines_invoice_fkey":  "the invoice is made in the same statement",
+}
+
+// A client that meets a constraint gets an answer with a meaning: every unique index and every
+// foreign key has one in internal/txn/constraints.go. A new one without a meaning fails here, and
+// so does a meaning whose constraint is gone.
+func TestEveryConstraintHasAMeaning(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../txn/constraints.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var meant []string
+	for _, name := range regexp.MustCompile(`"(\w+_f?key|\w+_pkey)"`).FindAllStringSubmatch(string(text), -1) {
+		meant = append(meant, name[1])
+	}
+	d := testdb.New(t)
+	conn := d.Owner(t)
+	if found := constraints(t, conn); len(found) < len(meant) {
+		t.Fatalf("the catalogue has only %v", found)
+	}
+	if without := withoutMeaning(t, conn, meant); len(without) > 0 {
+		t.Errorf("without a meaning in internal/txn/constraints.go: %v", without)
+	}
+	all := constraints(t, conn)
+	for _, name := range meant {
+		if !slices.Contains(all, name) {
+			t.Errorf("%s has a meaning and does not exist", name)
+		}
+	}
+	for name := range neverViolated {
+		if !slices.Contains(all, name) || slices.Contains(meant, name) {
+			t.Errorf("%s is listed as never violated, and does not exist or has a meaning", name)
+		}
+	}
+
+	d.Exec(t, "ALTER TABLE customers ADD CONSTRAINT customers_email_key UNIQUE (tenant_id, email)")
+	d.Exec(t, "CREATE UNIQUE INDEX customers_name_key ON customers (tenant_id, name)")
+	d.Exec(t, "ALTER TABLE invoice_lines ADD CONSTRAINT invoice_lines_customer_fkey FOREIGN KEY (tenant_id, invoice_id) REFERENCES customers (tenant_id, id)")
+	want := []string{"customers_email_key", "customers_name_key", "invoice_lines_customer_fkey"}
+	if without := withoutMeaning(t, conn, meant); !slices.Equal(without, want) {
+		t.Errorf("new constraints %v, noticed %v", want, without)
+	}
+}
+
+// withoutMeaning are the constraints that nothing is said about.
+func withoutMeaning(t *testing.T, conn *pgx.Conn, meant []string) (without []string) {
+	t.Helper()
+	for _, name := range constraints(t, conn) {
+		if _, exempt := neverViolated[name]; !exempt && !slices.Contains(meant, name) {
+			without = append(without, name)
+		}
+	}
+	return without
+}
+
+// constraints are the names that a violation can tell of: an error about a unique index that is no
+// constraint names the index.
+func constraints(t *testing.T, conn *pgx.Conn) []string {
+	t.Helper()
+	return breaches(t, conn, `SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+			WHERE c.relnamespace = $1::regnamespace AND i.indisunique
+		UNION SELECT conname::text FROM pg_constraint WHERE connamespace = $1::regnamespace AND contype IN ('f', 'x')
+		ORDER BY 1`, "public")
+}

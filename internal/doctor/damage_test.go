@@ -1,0 +1,207 @@
+package doctor_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"countersign/internal/domain"
+)
+
+// damages are what can befall a tenant's books, by hand or by a defect. Each states all that the
+// doctor has to say about it.
+var damages = []struct {
+	name string
+	sql  []string
+	want []string
+	says string // part of the first message
+}{
+	{
+		name: "an invoice is deleted",
+		sql:  []string{`DELETE FROM invoice_lines WHERE invoice_id = @a2`, `DELETE FROM invoices WHERE id = @a2`},
+		want: []string{"SERIES_CONTIGUOUS serA"}, says: "no number 2",
+	},
+	{
+		name: "the first invoice is deleted",
+		sql:  []string{`DELETE FROM invoice_lines WHERE invoice_id = @a1`, `DELETE FROM invoices WHERE id = @a1`},
+		want: []string{"SERIES_CONTIGUOUS serA"}, says: "no number 1",
+	},
+	{
+		name: "numbers are left out",
+		sql: []string{
+			`UPDATE invoices SET sequence = 8 WHERE id = @a3`,
+			`UPDATE series_counters SET next_number = 9 WHERE series_id = @serA`,
+		},
+		want: []string{"SERIES_CONTIGUOUS serA"}, says: "no number 3 to 7",
+	},
+	{
+		name: "a number is given twice",
+		sql: []string{
+			`UPDATE invoices SET sequence = 2 WHERE id = @a3`,
+			`UPDATE series_counters SET next_number = 3 WHERE series_id = @serA`,
+		},
+		want: []string{"SERIES_CONTIGUOUS a3"}, says: "number 2",
+	},
+	{
+		name: "an invoice is dated back",
+		sql:  []string{`UPDATE invoices SET issue_date = issue_date - 1 WHERE id = @a2`},
+		want: []string{"SERIES_CHRONOLOGICAL a2"}, says: "after a number that was issued on",
+	},
+	{
+		name: "a printed number is copied",
+		sql:  []string{`UPDATE invoices SET number = 'A-00002' WHERE id = @a3`},
+		want: []string{"NUMBER_UNIQUE a2 a3"}, says: "A-00002 is on 2 invoices",
+	},
+	{
+		name: "a series prints the number of another",
+		sql:  []string{`UPDATE invoices SET number = 'A-00001' WHERE id = @b1`},
+		want: []string{"NUMBER_UNIQUE a1 b1"},
+	},
+	{
+		name: "a total is changed",
+		sql:  []string{`UPDATE invoices SET total_minor = total_minor + 1 WHERE id = @a1`},
+		want: []string{"TOTAL_IS_SUM_OF_LINES a1"}, says: "the total is 9001, its lines and rounding sum to 9000",
+	},
+	{
+		name: "a line is lost",
+		sql:  []string{`DELETE FROM invoice_lines WHERE invoice_id = @a1 AND position = 2`},
+		want: []string{"TOTAL_IS_SUM_OF_LINES a1"}, says: "9900",
+	},
+	{
+		name: "all lines are lost",
+		sql:  []string{`DELETE FROM invoice_lines WHERE invoice_id = @b1`},
+		want: []string{"TOTAL_IS_SUM_OF_LINES b1"}, says: "sum to 0",
+	},
+	{
+		name: "a line's price is changed by less than a cent",
+		sql: []string{`UPDATE invoice_lines SET unit_price = unit_price + 0.004, exact_amount = quantity * (unit_price + 0.004)
+			WHERE invoice_id = @a1 AND position = 1`},
+		want: []string{"TOTAL_IS_SUM_OF_LINES a1"}, says: "9000.008",
+	},
+	{
+		name: "a rounding is changed",
+		sql:  []string{`UPDATE invoices SET rounding_adjustment = -0.5 WHERE id = @a1`},
+		want: []string{"TOTAL_IS_SUM_OF_LINES a1"},
+	},
+	{
+		name: "the last invoice is deleted",
+		sql:  []string{`DELETE FROM invoice_lines WHERE invoice_id = @a3`, `DELETE FROM invoices WHERE id = @a3`},
+		want: []string{"COUNTER_MATCHES_DATA serA"}, says: "the counter is at 4, the last number is 2",
+	},
+	{
+		name: "a counter is restored behind its invoices",
+		sql:  []string{`UPDATE series_counters SET next_number = 2 WHERE series_id = @serA`},
+		want: []string{"COUNTER_MATCHES_DATA serA"},
+	},
+	{
+		name: "the counter of an unused series has moved",
+		sql:  []string{`UPDATE series_counters SET next_number = 2 WHERE series_id = @serC`},
+		want: []string{"COUNTER_MATCHES_DATA serC"}, says: "the last number is 0",
+	},
+	{
+		name: "a counter is in another period",
+		sql:  []string{`UPDATE series_counters SET period_start = period_start + 1 WHERE series_id = @serA`},
+		want: []string{"COUNTER_MATCHES_DATA serA"},
+	},
+	{
+		name: "a counter is lost",
+		sql:  []string{`DELETE FROM series_counters WHERE series_id = @serB`},
+		want: []string{"COUNTER_MATCHES_DATA serB"}, says: "has no counter",
+	},
+	{
+		name: "a counter's date is behind its last invoice",
+		sql:  []string{`UPDATE series_counters SET last_issue_date = last_issue_date - 1 WHERE series_id = @serA`},
+		want: []string{"COUNTER_MATCHES_DATA serA"}, says: "last issue date is",
+	},
+	{
+		name: "a counter has lost its date",
+		sql:  []string{`UPDATE series_counters SET last_issue_date = NULL, issue_date_ends = NULL WHERE series_id = @serA`},
+		want: []string{"COUNTER_MATCHES_DATA serA"}, says: "has no last issue date",
+	},
+	{
+		name: "an operation made two invoices",
+		sql:  []string{`UPDATE invoices SET operation_id = (SELECT operation_id FROM invoices WHERE id = @a1) WHERE id = @b1`},
+		want: []string{"OPERATION_ONCE a1 b1"}, says: "stands in 2 rows",
+	},
+	{
+		name: "an operation made a customer and an invoice",
+		sql:  []string{`UPDATE invoices SET operation_id = (SELECT operation_id FROM customers WHERE id = @cus) WHERE id = @a1`},
+		want: []string{"OPERATION_ONCE cus a1"},
+	},
+	{
+		name: "an operation made a series and an invoice",
+		sql:  []string{`UPDATE invoices SET operation_id = (SELECT operation_id FROM invoice_series WHERE id = @serA) WHERE id = @a1`},
+		want: []string{"OPERATION_ONCE serA a1"},
+	},
+	{
+		name: "two things at once",
+		sql: []string{
+			`UPDATE invoices SET number = 'A-00001', total_minor = 1 WHERE id = @b1`,
+			`UPDATE series_counters SET next_number = 7 WHERE series_id = @serC`,
+		},
+		want: []string{"COUNTER_MATCHES_DATA serC", "NUMBER_UNIQUE a1 b1", "TOTAL_IS_SUM_OF_LINES b1"},
+	},
+}
+
+// The doctor names what is broken and the ids it is about, all of it and nothing else: whatever
+// happens to a tenant's books is in that tenant's report and in no other's. An invariant that no
+// damage here breaks is one that nobody has seen found.
+func TestDoctorNamesEachDamage(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t)
+	// The constraints that would refuse the damage; a restored dump or a defect may do without.
+	for _, name := range []string{"invoices_sequence_key", "invoices_number_key", "invoices_operation_key"} {
+		p.d.Exec(t, "ALTER TABLE invoices DROP CONSTRAINT "+name)
+	}
+	healthy := p.newBooks(t, "healthy")
+	all, broken := 0, map[string]bool{}
+	for i, c := range damages {
+		b := p.newBooks(t, fmt.Sprintf("case-%d", i))
+		if found := b.findings(t, p.check(t, b.tenant)); len(found) > 0 {
+			t.Fatalf("before %s: %v", c.name, found)
+		}
+		for _, sql := range c.sql {
+			if p.changes(t, sql, b) != 1 && !strings.HasPrefix(sql, "DELETE FROM invoice_lines") {
+				t.Fatalf("%s: no such row: %s", c.name, sql)
+			}
+		}
+		report := p.check(t, b.tenant)
+		if found := b.findings(t, report); !slices.Equal(found, c.want) {
+			t.Errorf("%s: the doctor finds %v, want %v", c.name, found, c.want)
+		}
+		if len(report.Violations) > 0 && !strings.Contains(report.Violations[0].Message, c.says) {
+			t.Errorf("%s: the doctor says %q, want %q in it", c.name, report.Violations[0].Message, c.says)
+		}
+		for _, v := range report.Violations {
+			broken[v.Invariant] = true
+		}
+		all += len(c.want)
+	}
+	if found := healthy.findings(t, p.check(t, healthy.tenant)); len(found) > 0 {
+		t.Errorf("a healthy tenant among damaged ones: %v", found)
+	}
+	report := p.check(t, domain.TenantID{})
+	if len(report.Violations) != all {
+		t.Errorf("of all tenants the doctor finds %d violations, want %d", len(report.Violations), all)
+	}
+	for _, invariant := range report.Invariants {
+		if !broken[invariant] {
+			t.Errorf("nothing here breaks %s", invariant)
+		}
+		delete(broken, invariant)
+	}
+	for invariant := range broken {
+		t.Errorf("the report does not list %s, which it found broken", invariant)
+	}
+}
+
+// changes runs a statement as the owner and counts the rows it changed.
+func (p *practice) changes(t *testing.T, sql string, b *books) int64 {
+	t.Helper()
+	tag, err := p.d.Owner(t).Exec(t.Context(), sql, b.ids)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return tag.RowsAffected()
+}
