@@ -19,7 +19,7 @@ func formats() *rapid.Generator[NumberFormat] {
 		)
 		number := rapid.SampledFrom([]string{"{N}", "{N:1}", "{N:2}", "{N:3}", "{N:5}", "{N:18}"})
 		before, after := rapid.SliceOfN(piece, 0, 3).Draw(t, "before"), rapid.SliceOfN(piece, 0, 2).Draw(t, "after")
-		return NumberFormat(strings.Join(before, "") + number.Draw(t, "number") + strings.Join(after, ""))
+		return NumberFormat(strings.TrimSpace(strings.Join(before, "") + number.Draw(t, "number") + strings.Join(after, "")))
 	})
 }
 

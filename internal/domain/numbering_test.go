@@ -45,6 +45,8 @@ func TestFormatsRefused(t *testing.T) {
 	}{
 		{"", "exactly once"},
 		{"{CODE}-{YYYY}", "exactly once"},
+		{" {N}", "begins or ends with a space"},
+		{"{N} ", "begins or ends with a space"},
 		{"{N}{N}", "exactly once"},
 		{"{N}-{N:5}", "exactly once"},
 		{"{N:19}", "pads to 19 digits; at most 18"},
