@@ -33,8 +33,8 @@ func answer[T any](ctx context.Context, out txn.Outcome[T], err error) (txn.Outc
 // request has one mutation, else by the field's response name.
 func tellKey(ctx context.Context, key string) {
 	const extension = "idempotencyKey"
-	op, field := graphql.GetOperationContext(ctx), graphql.GetFieldContext(ctx)
-	if len(op.Operation.SelectionSet) == 1 {
+	field := graphql.GetFieldContext(ctx)
+	if mutations(graphql.GetOperationContext(ctx)) == 1 {
 		graphql.RegisterExtension(ctx, extension, key)
 		return
 	}
@@ -44,4 +44,14 @@ func tellKey(ctx context.Context, key string) {
 		graphql.RegisterExtension(ctx, extension, keys)
 	}
 	keys[field.Field.Alias] = key
+}
+
+// mutations is how many mutations a request runs, wherever in its fragments they stand.
+func mutations(op *graphql.OperationContext) (n int) {
+	for _, field := range graphql.CollectFields(op, op.Operation.SelectionSet, []string{"Mutation"}) {
+		if field.Name != "__typename" {
+			n++
+		}
+	}
+	return n
 }

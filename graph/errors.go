@@ -71,9 +71,9 @@ func (p presenter) log(ctx context.Context, code domain.Code, path ast.Path, err
 // causes prints an error and what it wraps, where the wrapping does not print it itself.
 func causes(err error) string {
 	text := err.Error()
-	var refusal *domain.Refusal
+	var refusal domain.UserError
 	if errors.As(err, &refusal) {
-		if cause := refusal.Unwrap(); cause != nil {
+		if cause := errors.Unwrap(refusal); cause != nil {
 			text += ": " + cause.Error()
 		}
 	}

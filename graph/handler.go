@@ -2,7 +2,6 @@ package graph
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 	"github.com/99designs/gqlgen/graphql/handler/lru"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
+	"github.com/vektah/gqlparser/v2/validator/rules"
 
 	"countersign/internal/auth"
 	"countersign/internal/domain"
@@ -51,9 +51,12 @@ func NewHandler(o Options) *Handler {
 	h.exec.SetRecoverFunc(h.present.recovered)
 	h.exec.SetParserTokenLimit(tokenLimit)
 	h.exec.SetDisableSuggestion(!o.Explore)
+	h.exec.SetDefaultRulesFn(func() *rules.Rules { return documentRules(o.Explore) })
+	h.exec.Use(spelling{es.Schema()})
 	h.exec.SetQueryCache(lru.New[*ast.QueryDocument](1000))
-	h.exec.Use(newAccess(es.Schema()))
+	h.exec.Use(accessRules)
 	h.exec.Use(sequence{})
+	h.exec.Use(sharing{})
 	return h
 }
 
@@ -137,11 +140,9 @@ func queryParams(query map[string][]string) (*graphql.RawParams, error) {
 		case "query", "operationName":
 			object[name] = values[0]
 		case "variables", "extensions":
-			d := json.NewDecoder(strings.NewReader(values[0]))
-			d.UseNumber()
-			value, err := decodeValue(d)
+			value, err := decodeJSON(name, []byte(values[0]))
 			if err != nil {
-				return nil, domain.BadInput("%s is not JSON", name).Because(err)
+				return nil, err
 			}
 			object[name] = value
 		}

@@ -15,27 +15,33 @@ import (
 
 // Series is the batch resolver for the series field.
 func (r *invoiceResolver) Series(ctx context.Context, objs []*sqlc.Invoice) ([]*sqlc.InvoiceSeries, error) {
-	ids := make([]domain.SeriesID, len(objs))
-	for i, obj := range objs {
-		if obj.SeriesID != nil {
-			ids[i] = *obj.SeriesID
+	return together(ctx, objs, func(ctx context.Context, objs []*sqlc.Invoice) ([]*sqlc.InvoiceSeries, error) {
+		ids := make([]domain.SeriesID, len(objs))
+		for i, obj := range objs {
+			if obj.SeriesID != nil {
+				ids[i] = *obj.SeriesID
+			}
 		}
-	}
-	return r.Invoicing.SeriesByID(ctx, caller(ctx), ids)
+		return r.Invoicing.SeriesByID(ctx, caller(ctx), ids)
+	})
 }
 
 // Customer is the batch resolver for the customer field.
 func (r *invoiceResolver) Customer(ctx context.Context, objs []*sqlc.Invoice) ([]*sqlc.Customer, error) {
-	ids := make([]domain.CustomerID, len(objs))
-	for i, obj := range objs {
-		ids[i] = obj.CustomerID
-	}
-	return r.Invoicing.CustomersByID(ctx, caller(ctx), ids)
+	return together(ctx, objs, func(ctx context.Context, objs []*sqlc.Invoice) ([]*sqlc.Customer, error) {
+		ids := make([]domain.CustomerID, len(objs))
+		for i, obj := range objs {
+			ids[i] = obj.CustomerID
+		}
+		return r.Invoicing.CustomersByID(ctx, caller(ctx), ids)
+	})
 }
 
 // Lines is the batch resolver for the lines field.
 func (r *invoiceResolver) Lines(ctx context.Context, objs []*sqlc.Invoice) ([][]*invoicing.Line, error) {
-	return r.Invoicing.LinesOf(ctx, caller(ctx), objs)
+	return together(ctx, objs, func(ctx context.Context, objs []*sqlc.Invoice) ([][]*invoicing.Line, error) {
+		return r.Invoicing.LinesOf(ctx, caller(ctx), objs)
+	})
 }
 
 // AllocateInvoice is the resolver for the allocateInvoice field.

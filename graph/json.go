@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -17,17 +19,9 @@ import (
 // nothing behind it, text that is Unicode. The errors quote nothing of the body, which may hold
 // secrets.
 func decodeRequest(body []byte) (*graphql.RawParams, error) {
-	if !utf8.Valid(body) || hasLoneSurrogate(body) {
-		return nil, domain.BadInput("the body is not valid Unicode")
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	value, err := decodeValue(d)
+	value, err := decodeJSON("the body", body)
 	if err != nil {
-		return nil, domain.BadInput("the body is not JSON, or has a key twice").Because(err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, domain.BadInput("the body goes on behind its JSON value")
+		return nil, err
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -36,12 +30,40 @@ func decodeRequest(body []byte) (*graphql.RawParams, error) {
 	return newParams(object)
 }
 
+// decodeJSON reads one JSON value, strictly; what names it in errors.
+func decodeJSON(what string, text []byte) (any, error) {
+	if !utf8.Valid(text) || hasLoneSurrogate(text) {
+		return nil, domain.BadInput("%s is not valid Unicode", what)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	value, err := decodeValue(d, 0)
+	if err != nil {
+		return nil, domain.BadInput("%s is not JSON, has a key twice, or is nested too deeply", what).Because(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, domain.BadInput("%s goes on behind its JSON value", what)
+	}
+	return value, nil
+}
+
 // newParams checks the keys of a request.
 func newParams(object map[string]any) (*graphql.RawParams, error) {
+	for name := range object {
+		for _, key := range []string{"query", "operationName", "variables", "extensions"} {
+			if name != key && strings.EqualFold(name, key) { // a proxy in between may have read it as the key
+				return nil, domain.BadInput("a key is spelt %s", key)
+			}
+		}
+	}
 	p := &graphql.RawParams{}
 	var ok bool
 	if p.Query, ok = object["query"].(string); !ok {
 		return nil, domain.BadInput("query is a string, and required")
+	}
+	// A document has the same escapes, and its lexer would replace half a character, too.
+	if !utf8.ValidString(p.Query) || hasLoneSurrogate([]byte(p.Query)) {
+		return nil, domain.BadInput("query is not valid Unicode")
 	}
 	if name := object["operationName"]; name != nil {
 		if p.OperationName, ok = name.(string); !ok {
@@ -61,16 +83,28 @@ func newParams(object map[string]any) (*graphql.RawParams, error) {
 	return p, nil
 }
 
-var errTwice = errors.New("a key stands twice in one object")
+var (
+	errTwice = errors.New("a key stands twice in one object")
+	errDeep  = errors.New("the value is nested too deeply")
+)
+
+// maxNesting is how deep a JSON value may be nested: a megabyte of brackets must not become as
+// many stack frames.
+const maxNesting = 100
 
 // decodeValue reads one JSON value. encoding/json keeps the last of a key that stands twice; a
 // proxy in between may have read the first.
-func decodeValue(d *json.Decoder) (any, error) {
+func decodeValue(d *json.Decoder, depth int) (any, error) {
 	token, err := d.Token()
 	if err != nil {
 		return nil, err
 	}
+	if depth > maxNesting {
+		return nil, errDeep
+	}
 	switch token {
+	case json.Number("-0"):
+		return math.Copysign(0, -1), nil // as a float it is no Int; gqlparser would make it the Int 0
 	case json.Delim('{'):
 		object := map[string]any{}
 		for d.More() {
@@ -82,7 +116,7 @@ func decodeValue(d *json.Decoder) (any, error) {
 			if _, twice := object[name]; twice {
 				return nil, errTwice
 			}
-			if object[name], err = decodeValue(d); err != nil {
+			if object[name], err = decodeValue(d, depth+1); err != nil {
 				return nil, err
 			}
 		}
@@ -91,7 +125,7 @@ func decodeValue(d *json.Decoder) (any, error) {
 	case json.Delim('['):
 		list := []any{}
 		for d.More() {
-			value, err := decodeValue(d)
+			value, err := decodeValue(d, depth+1)
 			if err != nil {
 				return nil, err
 			}

@@ -53,12 +53,18 @@ func nodesOf[ID domain.ID, Row any](load loader[ID, Row]) nodeLoader {
 	}
 }
 
+// nodeKind is a type of node: its name in the schema, and how it is read.
+type nodeKind struct {
+	object string
+	load   nodeLoader
+}
+
 // nodeKinds are the kinds of node by the prefix of their ids.
-func (r *Resolver) nodeKinds() map[string]nodeLoader {
-	return map[string]nodeLoader{
-		"cus": nodesOf(r.Invoicing.CustomersByID),
-		"inv": nodesOf(r.Invoicing.InvoicesByID),
-		"ser": nodesOf(r.Invoicing.SeriesByID),
+func (r *Resolver) nodeKinds() map[string]nodeKind {
+	return map[string]nodeKind{
+		"cus": {"Customer", nodesOf(r.Invoicing.CustomersByID)},
+		"inv": {"Invoice", nodesOf(r.Invoicing.InvoicesByID)},
+		"ser": {"InvoiceSeries", nodesOf(r.Invoicing.SeriesByID)},
 	}
 }
 
@@ -74,7 +80,7 @@ func (r *Resolver) nodes(ctx context.Context, argument string, ids []string) ([]
 	places := map[string][]int{}
 	for i, id := range ids {
 		kind := domain.IDKind(id)
-		if kinds[kind] == nil {
+		if kinds[kind].load == nil {
 			known := slices.Sorted(maps.Keys(kinds))
 			return nil, domain.BadInputAt([]string{argument}, "expected an id of one of the kinds %s_…", strings.Join(known, "_…, "))
 		}
@@ -82,11 +88,14 @@ func (r *Resolver) nodes(ctx context.Context, argument string, ids []string) ([]
 	}
 	out := make([]domain.Node, len(ids))
 	for kind := range places {
+		if !accessRules.reaches(caller(ctx).Role, kinds[kind].object+".id") {
+			continue // to this role there is none: whether one exists is not for it to know
+		}
 		of := make([]string, len(places[kind]))
 		for j, i := range places[kind] {
 			of[j] = ids[i]
 		}
-		found, err := kinds[kind](ctx, of)
+		found, err := kinds[kind].load(ctx, of)
 		if err != nil {
 			return nil, about(argument, err)
 		}

@@ -113,10 +113,11 @@ var numberKeys = keys[invoicing.NumberKey]{
 	},
 }
 
-// edges wraps a page's rows with their cursors, and says where the page lies.
-func edges[K, Row, Edge any](k keys[K], p paging.Page[Row], key func(Row) K, edge func(cursor string, row Row) Edge) ([]Edge, *model.PageInfo) {
+// edges wraps a page's rows with their cursors, and says where the page lies: the rows that a
+// window's cursors were taken from lie outside it.
+func edges[K, Row, Edge any](k keys[K], w window, p paging.Page[Row], key func(Row) K, edge func(cursor string, row Row) Edge) ([]Edge, *model.PageInfo) {
 	out := make([]Edge, len(p.Rows))
-	info := &model.PageInfo{HasNextPage: p.HasNext, HasPreviousPage: p.HasPrevious}
+	info := &model.PageInfo{HasNextPage: p.HasNext || w.before != nil, HasPreviousPage: p.HasPrevious || w.after != nil}
 	for i, row := range p.Rows {
 		cursor := k.cursor(key(row))
 		out[i] = edge(cursor, row)

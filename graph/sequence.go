@@ -14,8 +14,8 @@ import (
 // and errors of nested fields are none. It stops them, too, once the client has hung up.
 type sequence struct{}
 
-// progress is how far the mutations of one request have come. They run one by one.
-type progress struct{ failed, resolved bool }
+// progress is how the mutations of one request have gone so far. They run one by one.
+type progress struct{ failed bool }
 
 type progressKey struct{}
 
@@ -33,32 +33,27 @@ func (sequence) InterceptOperation(ctx context.Context, next graphql.OperationHa
 	return next(ctx)
 }
 
-// InterceptRootField sees a field whose arguments could not be read, which no resolver sees.
+// InterceptRootField runs a mutation, or does not. It stands before the arguments are read.
 func (sequence) InterceptRootField(ctx context.Context, next graphql.RootResolver) graphql.Marshaler {
 	p, ok := ctx.Value(progressKey{}).(*progress)
-	if !ok || graphql.GetRootFieldContext(ctx).Object == "__typename" {
+	if !ok {
 		return next(ctx)
 	}
-	p.resolved = false
-	value := next(ctx)
-	if !p.resolved {
-		p.failed = true
-	}
-	return value
-}
-
-// InterceptField runs a mutation, or does not.
-func (sequence) InterceptField(ctx context.Context, next graphql.Resolver) (any, error) {
-	p, ok := ctx.Value(progressKey{}).(*progress)
-	if !ok || graphql.GetFieldContext(ctx).Object != "Mutation" {
-		return next(ctx)
-	}
-	p.resolved = true
 	if p.failed || ctx.Err() != nil {
 		p.failed = true
-		return nil, domain.Refuse(domain.CodeNotRun, nil, "not run, since a mutation before it failed")
+		field := &graphql.FieldContext{Object: "Mutation", Field: graphql.GetRootFieldContext(ctx).Field}
+		graphql.AddError(graphql.WithFieldContext(ctx, field), domain.Refuse(domain.CodeNotRun, nil, "not run, since a mutation before it failed"))
+		return graphql.Null
 	}
+	p.failed = true // until its resolver has answered: it may never be called, and it may panic
+	return next(ctx)
+}
+
+// InterceptField sees how a mutation went.
+func (sequence) InterceptField(ctx context.Context, next graphql.Resolver) (any, error) {
 	value, err := next(ctx)
-	p.failed = err != nil
+	if p, ok := ctx.Value(progressKey{}).(*progress); ok && graphql.GetFieldContext(ctx).Object == "Mutation" {
+		p.failed = err != nil
+	}
 	return value, err
 }

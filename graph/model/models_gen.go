@@ -107,5 +107,6 @@ type PageInfo struct {
 	EndCursor *string `json:"endCursor,omitempty"`
 }
 
+// What can be read. The fields of one request need not be of one moment.
 type Query struct {
 }

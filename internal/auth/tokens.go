@@ -42,7 +42,7 @@ func (t *Tokens) Authenticate(ctx context.Context, token string) (Caller, error)
 	}
 	row, err := t.lookups.Do(ctx, presented{tenant, [32]byte(hashToken(token))})
 	switch {
-	case errors.Is(err, join.ErrFull):
+	case errors.Is(err, join.ErrFull), err != nil && ctx.Err() != nil: // full, or the caller is gone
 		return Caller{}, domain.Busy().Because(err)
 	case err != nil:
 		return Caller{}, err

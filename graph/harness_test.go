@@ -1,0 +1,233 @@
+package graph_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"countersign/graph"
+	"countersign/internal/auth"
+	"countersign/internal/domain"
+	"countersign/internal/invoicing"
+	"countersign/internal/requestid"
+	"countersign/internal/testdb"
+	"countersign/internal/txn"
+)
+
+func TestMain(m *testing.M) { os.Exit(testdb.Main(m)) }
+
+// api is a server on a database of its own, as a client reaches it: over HTTP, with real tokens.
+// It has two tenants that must not know of each other.
+type api struct {
+	db          *testdb.DB
+	url         string
+	log         *logs
+	service     *invoicing.Service
+	demo, other *tenant
+}
+
+// tenant is a tenant with a token for each role and some rows. Ids are as the wire prints them.
+type tenant struct {
+	id                       domain.TenantID
+	admin, service, customer string // tokens; the customer's is bound to customerID
+	customerID, neighbourID  string // two customers
+	seriesID, creditSeriesID string
+	invoiceID                string // of customerID
+	neighbourInvoiceID       string // of neighbourID
+}
+
+// newAPI makes a server. tune has the last word on how it is made: on which pool, or with which
+// part missing. The tenants' rows are made beside it, on the database's own pool.
+func newAPI(t *testing.T, tune ...func(d *testdb.DB, o *graph.Options)) *api {
+	t.Helper()
+	d := testdb.New(t)
+	db := txn.New(d.Pool, txn.Settings{})
+	a := &api{db: d, log: &logs{}, service: invoicing.New(db)}
+	tokens := auth.NewTokens(db)
+	a.demo, a.other = a.newTenant(t, tokens, "demo"), a.newTenant(t, tokens, "other")
+	options := graph.Options{
+		Resolver:     &graph.Resolver{DB: db, Invoicing: a.service},
+		Authenticate: tokens.Authenticate,
+		Logger:       slog.New(requestid.LogHandler{Handler: slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})}),
+	}
+	for _, f := range tune {
+		f(d, &options)
+	}
+	server := httptest.NewServer(requestid.Handler(graph.NewHandler(options)))
+	t.Cleanup(server.Close)
+	a.url = server.URL
+	return a
+}
+
+func (a *api) newTenant(t *testing.T, tokens *auth.Tokens, handle string) *tenant {
+	t.Helper()
+	ctx := t.Context()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("cannot make the tenant %s: %v", handle, err)
+		}
+	}
+	made, _, err := a.service.CreateTenant(ctx, handle, "Tenant "+handle)
+	check(err)
+	out := &tenant{id: made.ID}
+	admin := auth.Caller{TenantID: made.ID, Role: domain.RoleAdmin}
+	newCustomer := func(name string) domain.CustomerID {
+		c, err := a.service.CreateCustomer(ctx, admin, invoicing.CreateCustomerInput{Name: name, Currency: "EUR"})
+		check(err)
+		return c.Value.ID
+	}
+	newSeries := func(document string) (id domain.SeriesID) {
+		check(a.db.Pool.QueryRow(ctx, `SELECT id FROM invoice_series WHERE tenant_id = $1 AND document = $2`, made.ID, document).Scan(&id))
+		return id
+	}
+	customer, neighbour := newCustomer("Rook & Pawn"), newCustomer("Bishop Ltd")
+	series := newSeries("INVOICE")
+	newInvoice := func(customer domain.CustomerID) string {
+		i, err := a.service.Allocate(ctx, admin, invoicing.AllocateInvoiceInput{
+			SeriesID: series, CustomerID: customer, Currency: "EUR",
+			Lines: []domain.InvoiceLineInput{{Description: "Chess set", Quantity: 2, UnitAmountMinor: 4950}},
+		})
+		check(err)
+		return i.Value.ID.String()
+	}
+	token := func(role domain.Role, customer *domain.CustomerID) string {
+		secret, _, err := tokens.Create(ctx, auth.NewToken{TenantID: made.ID, Role: role, CustomerID: customer})
+		check(err)
+		return secret
+	}
+	out.admin, out.service, out.customer = token(domain.RoleAdmin, nil), token(domain.RoleService, nil), token(domain.RoleCustomer, &customer)
+	out.customerID, out.neighbourID = customer.String(), neighbour.String()
+	out.seriesID, out.creditSeriesID = series.String(), newSeries("CREDIT_NOTE").String()
+	out.invoiceID, out.neighbourInvoiceID = newInvoice(customer), newInvoice(neighbour)
+	return out
+}
+
+// vars are the variables of a request. A json.RawMessage in them is sent as it stands, so that a
+// test can choose how a number is spelt.
+type vars = map[string]any
+
+// do asks, as whoever has the token; "" is nobody.
+func (a *api) do(t testing.TB, token, query string, variables vars) response {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
+	if err != nil {
+		t.Fatalf("cannot encode the request: %v", err)
+	}
+	return a.send(t, http.MethodPost, "", token, map[string]string{"Content-Type": "application/json"}, string(body))
+}
+
+// doAside asks in the background. The channel is closed without an answer if there is none.
+func (a *api) doAside(t testing.TB, token, query string, variables vars) <-chan response {
+	answered := make(chan response, 1)
+	go func() {
+		defer close(answered)
+		answered <- a.do(t, token, query, variables)
+	}()
+	return answered
+}
+
+// must asks for what has to work: without an error, and without a user error.
+func (a *api) must(t testing.TB, token, query string, variables vars) response {
+	t.Helper()
+	r := a.do(t, token, query, variables)
+	failed := r.status != http.StatusOK || len(r.errors) > 0 || r.data == nil
+	for _, payload := range r.data {
+		if p, ok := payload.(map[string]any); ok {
+			userErrors, _ := p["userErrors"].([]any)
+			failed = failed || len(userErrors) > 0
+		}
+	}
+	if failed {
+		t.Fatalf("%s\nwas answered %d %s", query, r.status, r.body)
+	}
+	return r
+}
+
+// send makes any HTTP request; path is what follows the server's address.
+func (a *api) send(t testing.TB, method, path, token string, header map[string]string, body string) response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, a.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatalf("no request: %v", err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatalf("no answer: %v", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatalf("the answer broke off: %v", err)
+	}
+	r := response{status: answer.StatusCode, header: answer.Header, body: string(raw)}
+	wire := struct {
+		Data       *map[string]any
+		Errors     *[]wireError
+		Extensions *map[string]any
+	}{&r.data, &r.errors, &r.extensions}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&wire); err != nil && len(raw) > 0 {
+		t.Fatalf("the answer is no JSON: %v: %s", err, raw)
+	}
+	r.wantContract(t)
+	return r
+}
+
+// abandon asks, and hangs up when ctx ends; what is answered nobody reads.
+func (a *api) abandon(ctx context.Context, t testing.TB, token, query string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, strings.NewReader(`{"query": `+quoted(t, query)+`}`))
+	if err != nil {
+		t.Errorf("no request: %v", err)
+		return
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+token)
+	if answer, err := http.DefaultClient.Do(request); err == nil {
+		t.Errorf("the server answered %s before the client hung up", answer.Status)
+		_ = answer.Body.Close()
+	}
+}
+
+// count is how many rows of a table meet a condition.
+func (a *api) count(t testing.TB, table, where string, args ...any) (n int) {
+	t.Helper()
+	if err := a.db.Pool.QueryRow(t.Context(), "SELECT count(*) FROM "+table+" WHERE "+where, args...).Scan(&n); err != nil {
+		t.Fatalf("cannot count: %v", err)
+	}
+	return n
+}
+
+// logs is the server's log.
+type logs struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logs) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}

@@ -1,0 +1,152 @@
+package graph_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vektah/gqlparser/v2/ast"
+)
+
+// idQueries ask with an id of one of the kinds listed. The keys are the arguments and input fields of the schema that take an
+// id: one that is missing here fails the test.
+var idQueries = map[string]struct{ kinds, query string }{
+	"Query.node.id":            {"inv cus ser", `{ node(id: "<id>") { __typename id } }`},
+	"Query.nodes.ids":          {"inv cus ser", `{ nodes(ids: ["<customer>", "<id>", "<customer>"]) { __typename id } }`},
+	"Query.invoice.id":         {"inv", `{ invoice(id: "<id>") { id number customer { name } lines { description } } }`},
+	"Query.customer.id":        {"cus", `{ customer(id: "<id>") { id name invoices { nodes { number } } } }`},
+	"Query.invoiceSeries.id":   {"ser", `{ invoiceSeries(id: "<id>") { id code invoices { nodes { number } } } }`},
+	"InvoiceFilter.customerId": {"cus", `{ invoices(filter: {customerId: "<id>"}) { nodes { id } edges { cursor } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }`},
+	"AllocateInvoiceInput.seriesId": {"ser", `mutation { allocateInvoice(input: {seriesId: "<id>", customerId: "<customer>", currency: "EUR",
+		lines: [{description: "x", quantity: 1, unitAmountMinor: 1}]}) { invoice { id } replayed userErrors { message code path } } }`},
+	"AllocateInvoiceInput.customerId": {"cus", `mutation { allocateInvoice(input: {seriesId: "<series>", customerId: "<id>", currency: "EUR",
+		lines: [{description: "x", quantity: 1, unitAmountMinor: 1}]}) { invoice { id } replayed userErrors { message code path } } }`},
+}
+
+// askWith asks a query of idQueries with an id, beside a customer and a series of the tenant.
+func (a *api) askWith(t testing.TB, n *tenant, role, query, id string) response {
+	t.Helper()
+	return a.do(t, n.token(role), strings.NewReplacer("<id>", id, "<customer>", n.customerID, "<series>", n.seriesID).Replace(query), nil)
+}
+
+// ids are the tenant's, by kind: what the customer's token may know, and what it may not.
+func (n *tenant) ids(kind string) (own, hidden string) {
+	switch kind {
+	case "inv":
+		return n.invoiceID, n.neighbourInvoiceID
+	case "cus":
+		return n.customerID, n.neighbourID
+	}
+	return n.seriesID, n.seriesID
+}
+
+// TestEveryIdArgumentIsTested walks the schema for what takes an id.
+func TestEveryIdArgumentIsTested(t *testing.T) {
+	t.Parallel()
+	found := map[string]bool{}
+	for _, def := range schema.Types {
+		for _, field := range fields(def) {
+			if def.Kind == ast.InputObject && field.Type.Name() == "ID" {
+				found[def.Name+"."+field.Name] = true
+			}
+			for _, argument := range field.Arguments {
+				if argument.Type.Name() == "ID" {
+					found[def.Name+"."+field.Name+"."+argument.Name] = true
+				}
+			}
+		}
+	}
+	for name := range found {
+		if _, tested := idQueries[name]; !tested {
+			t.Errorf("%s takes an id, and no test asks it with a foreign one", name)
+		}
+	}
+	for name := range idQueries {
+		if !found[name] {
+			t.Errorf("the schema has no %s that takes an id", name)
+		}
+	}
+}
+
+// TestForeignIdsAnswerLikeAbsentOnes: to every role, in every argument, an id of another tenant
+// gets byte for byte the answer of one that names nothing; so does, to a customer, what its own
+// tenant has of others. What the role may know is answered otherwise, so the comparison can fail.
+func TestForeignIdsAnswerLikeAbsentOnes(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	before := a.rows(t)
+	for name, q := range idQueries {
+		for _, kind := range strings.Fields(q.kinds) {
+			_, foreign := a.other.ids(kind)
+			own, hidden := a.demo.ids(kind)
+			for _, role := range roles[:3] {
+				ask := func(id string) string { return a.askWith(t, a.demo, role, q.query, id).masked() }
+				nothing := ask(absent(kind))
+				if got := ask(foreign); got != nothing {
+					t.Errorf("%s as %s: a foreign %s answers %s, an absent one %s", name, role, kind, got, nothing)
+				}
+				if role == "CUSTOMER" {
+					if got := ask(hidden); got != nothing {
+						t.Errorf("%s as %s: what the tenant has of others answers %s, an absent %s %s", name, role, got, kind, nothing)
+					}
+				}
+				reads := strings.HasPrefix(name, "Query.") && (role != "CUSTOMER" || kind != "ser")
+				if reads && ask(own) == nothing {
+					t.Errorf("%s as %s: its own %s answers like an absent one: %s", name, role, kind, nothing)
+				}
+			}
+		}
+	}
+	if a.rows(t) != before {
+		t.Error("an allocation with a foreign or an absent id had an effect")
+	}
+}
+
+// TestRefusedAllocationTakesNoNumber: an allocation that a foreign or an absent id refused leaves
+// no hole: the next number follows the last.
+func TestRefusedAllocationTakesNoNumber(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	ask := func(field, id string) response {
+		return a.askWith(t, a.demo, "SERVICE", idQueries["AllocateInvoiceInput."+field].query, id)
+	}
+	for _, r := range []response{
+		ask("seriesId", a.other.seriesID), ask("seriesId", absent("ser")), ask("customerId", a.other.customerID), ask("customerId", absent("cus")),
+	} {
+		if got := r.list(t, "allocateInvoice.userErrors", "code"); len(got) != 1 || got[0] != "NOT_FOUND" {
+			t.Errorf("answered %s, want the user error NOT_FOUND", r.body)
+		}
+	}
+	id := ask("seriesId", a.demo.seriesID).at(t, "allocateInvoice.invoice.id")
+	r := a.must(t, a.demo.service, `query ($id: ID!) { invoice(id: $id) { sequence } }`, vars{"id": id})
+	if got := r.text(t, "invoice.sequence"); got != "3" {
+		t.Errorf("the next invoice has the number %s, want 3", got)
+	}
+}
+
+// TestListsHoldWhatTheCallerSees: lists, nested ones included, hold the rows of the caller's tenant
+// and, to a customer, of that customer alone.
+func TestListsHoldWhatTheCallerSees(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	n := a.demo
+	for _, c := range []struct{ token, query, path, want string }{
+		{n.admin, `{ invoices { nodes { id } } }`, "invoices.nodes", n.invoiceID + " " + n.neighbourInvoiceID},
+		{n.service, `{ invoices { nodes { id } } }`, "invoices.nodes", n.invoiceID + " " + n.neighbourInvoiceID},
+		{n.customer, `{ invoices { nodes { id } } }`, "invoices.nodes", n.invoiceID},
+		{n.customer, `{ invoices(last: 5) { nodes { id } } }`, "invoices.nodes", n.invoiceID},
+		{n.customer, `{ invoices(filter: {customerId: "` + n.customerID + `"}) { nodes { id } } }`, "invoices.nodes", n.invoiceID},
+		{n.customer, `{ invoices(filter: {customerId: "` + n.neighbourID + `"}) { nodes { id } } }`, "invoices.nodes", ""},
+		{n.customer, `{ invoices(filter: {customerId: null, status: PENDING}) { nodes { id } } }`, "invoices.nodes", n.invoiceID},
+		{n.customer, `{ invoices { nodes { customer { invoices { nodes { id } } } } } }`, "invoices.nodes.0.customer.invoices.nodes", n.invoiceID},
+		{n.customer, `{ customer(id: "` + n.customerID + `") { invoices { nodes { id } } } }`, "customer.invoices.nodes", n.invoiceID},
+		{n.customer, `{ nodes(ids: ["` + n.customerID + `", "` + n.invoiceID + `"]) { id } }`, "nodes", n.customerID + " " + n.invoiceID},
+		{n.admin, `{ customers { nodes { id } } }`, "customers.nodes", n.customerID + " " + n.neighbourID},
+		{n.service, `{ invoiceSeriesList { nodes { id } } }`, "invoiceSeriesList.nodes", n.seriesID + " " + n.creditSeriesID},
+		{n.admin, `{ invoiceSeries(id: "` + n.seriesID + `") { invoices { nodes { id } } } }`, "invoiceSeries.invoices.nodes", n.invoiceID + " " + n.neighbourInvoiceID},
+		{a.other.admin, `{ invoices { nodes { id } } }`, "invoices.nodes", a.other.invoiceID + " " + a.other.neighbourInvoiceID},
+	} {
+		if got := strings.Join(a.must(t, c.token, c.query, nil).list(t, c.path, "id"), " "); got != c.want {
+			t.Errorf("%s answers %s, want %s", c.query, got, c.want)
+		}
+	}
+}
