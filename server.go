@@ -25,6 +25,8 @@ import (
 	"countersign/internal/demo"
 	"countersign/internal/domain"
 	"countersign/internal/httpserver"
+	"countersign/internal/jobs"
+	"countersign/internal/ordering"
 	"countersign/web"
 )
 
@@ -40,14 +42,15 @@ func main() {
 
 // cli is the grammar of the command line.
 type cli struct {
-	Serve   serveCmd           `cmd:"" default:"1" help:"Serve the API (the default)."`
-	Migrate command.MigrateCmd `cmd:"" help:"Bring the database's schema up to date."`
-	Seed    command.SeedCmd    `cmd:"" help:"Make the tenant demo with its data. Prints its ids."`
-	Tenant  command.TenantCmd  `cmd:"" help:"Tenants."`
-	Token   command.TokenCmd   `cmd:"" help:"Access tokens."`
-	Doctor  command.DoctorCmd  `cmd:"" help:"Check every invariant of the data, on a live database. Exit status 1 and a line for each violation."`
-	Schema  schemaCmd          `cmd:"" help:"Print the GraphQL schema."`
-	Version versionCmd         `cmd:"" help:"Print the version."`
+	Serve     serveCmd             `cmd:"" default:"1" help:"Serve the API (the default)."`
+	Migrate   command.MigrateCmd   `cmd:"" help:"Bring the database's schema up to date."`
+	Seed      command.SeedCmd      `cmd:"" help:"Make the tenant demo with its data. Prints its ids."`
+	Tenant    command.TenantCmd    `cmd:"" help:"Tenants."`
+	Token     command.TokenCmd     `cmd:"" help:"Access tokens."`
+	Reconcile command.ReconcileCmd `cmd:"" help:"Settle every payment whose outcome is not known, whatever its age, once."`
+	Doctor    command.DoctorCmd    `cmd:"" help:"Check every invariant of the data, on a live database. Exit status 1 and a line for each violation."`
+	Schema    schemaCmd            `cmd:"" help:"Print the GraphQL schema."`
+	Version   versionCmd           `cmd:"" help:"Print the version."`
 }
 
 // run is the program as a value: tests run it too.
@@ -117,9 +120,10 @@ func (serveCmd) Run(ctx context.Context, w *command.World) (err error) {
 
 	server := &httpserver.Server{
 		GraphQL: graph.NewHandler(graph.Options{
-			Resolver:     &graph.Resolver{DB: app.DB, Invoicing: app.Invoicing},
+			Resolver:     &graph.Resolver{DB: app.DB, Invoicing: app.Invoicing, Ordering: app.Ordering},
 			Authenticate: app.Tokens.Authenticate, Explore: w.Config.Env == config.Development, Logger: w.Logger,
 		}),
+		Webhooks: map[string]http.Handler{app.Provider.Name(): ordering.Webhook(app.Ordering, w.Logger)},
 		Ready: func(ctx context.Context) error {
 			pending, err := database.Pending(ctx, app.Pool)
 			if err == nil && pending {
@@ -138,12 +142,22 @@ func (serveCmd) Run(ctx context.Context, w *command.World) (err error) {
 			return err
 		}
 	}
+	// The jobs run on while requests drain, and stop before the pool closes.
+	runner, err := jobs.Start(context.WithoutCancel(ctx), app.Pool, app.Ordering, w.Config.ReconcileInterval, w.Logger)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Config.ShutdownTimeout)
+		defer cancel()
+		err = errors.Join(err, runner.Stop(grace))
+	}()
 	return server.Serve(ctx, listener)
 }
 
 // playground makes the demo tenant and a token of it, says so, and serves a page to explore with.
 func playground(ctx context.Context, w *command.World, app *command.App, address string) (http.Handler, error) {
-	d, err := demo.Seed(ctx, app.Invoicing)
+	d, err := demo.Seed(ctx, app.Invoicing, app.Ordering)
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +169,7 @@ func playground(ctx context.Context, w *command.World, app *command.App, address
 		return nil, err
 	}
 	_, _ = fmt.Fprintf(w.Stdout, "playground  %s/\ntoken       %s (admin, for a week)\n", address, token)
+	_, _ = fmt.Fprintf(w.Stdout, "webhooks    %s/webhooks/payments/simulated, signed with %s\n", address, w.Config.WebhookSecrets[0])
 	for _, line := range d.Lines() {
 		_, _ = fmt.Fprintln(w.Stdout, line)
 	}

@@ -202,13 +202,13 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	examples := regexp.MustCompile("(?s)```sh\n(.*?)```\n\n```(?:json|text)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	if len(examples) < 3 || len(examples) != strings.Count(string(text), "```sh\n") {
+	if len(examples) < 5 || len(examples) != strings.Count(string(text), "```sh\n") {
 		t.Fatalf("%d examples with an answer, of %d", len(examples), strings.Count(string(text), "```sh\n"))
 	}
 	for _, example := range examples {
 		shell := exec.Command("sh", "-eu", "-c", example[1])
 		shell.Dir = dir
-		shell.Env = append(program(t, dir, nil).Env, "URL="+s.url, "TOKEN="+s.value("token"), "CUSTOMER="+s.value("customer"), "SERIES="+s.value("series"))
+		shell.Env = append(program(t, dir, nil).Env, "URL="+s.url, "TOKEN="+s.value("token"), "CUSTOMER="+s.value("customer"), "SERIES="+s.value("series"), "PRODUCT="+s.value("product"))
 		out, err := shell.CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != strings.TrimSpace(example[2]) {
 			t.Errorf("%s\n%v, answers\n%s\nwant\n%s", example[1], err, got, example[2])
@@ -380,7 +380,7 @@ func TestConfigurationErrors(t *testing.T) {
 // Every command explains itself.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"", "serve", "migrate", "seed", "tenant", "tenant create", "token", "token create", "token list", "token revoke", "doctor", "schema", "version"} {
+	for _, command := range []string{"", "serve", "migrate", "seed", "tenant", "tenant create", "token", "token create", "token list", "token revoke", "reconcile", "doctor", "schema", "version"} {
 		out := &bytes.Buffer{}
 		if err := run(context.Background(), append(strings.Fields(command), "--help"), nil, out, out); err != nil || !strings.Contains(out.String(), "Usage: countersign "+command) {
 			t.Errorf("%s --help: %v\n%s", command, err, out)

@@ -6,10 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"countersign/internal/auth"
-	"countersign/internal/domain"
-	"countersign/internal/invoicing"
 )
 
 // connection is a list of the schema: how it is asked, with %s for its arguments, and where its
@@ -24,43 +20,6 @@ func connections(n *tenant) []connection {
 		{"Query.invoiceSeriesList", `{ invoiceSeriesList` + page + ` }`, "invoiceSeriesList"},
 		{"Customer.invoices", `{ customer(id: "` + n.customerID + `") { invoices` + page + ` } }`, "customer.invoices"},
 		{"InvoiceSeries.invoices", `{ invoiceSeries(id: "` + n.seriesID + `") { invoices` + page + ` } }`, "invoiceSeries.invoices"},
-	}
-}
-
-// fill brings each list of the tenant to n rows.
-func (a *api) fill(t *testing.T, of *tenant, n int) {
-	t.Helper()
-	caller := auth.Caller{TenantID: of.id, Role: domain.RoleAdmin}
-	customer, err := domain.ParseID[domain.CustomerID](of.customerID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range n {
-		if i < n-2 { // a tenant of the harness has two customers and two series
-			if _, err := a.service.CreateCustomer(t.Context(), caller, invoicing.CreateCustomerInput{Name: fmt.Sprintf("Customer %d", i), Currency: "EUR"}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := a.service.CreateSeries(t.Context(), caller, invoicing.CreateInvoiceSeriesInput{Code: fmt.Sprintf("S%d", i)}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if i > 0 { // and one invoice of this customer
-			a.invoice(t, of, of.seriesID, customer, 100)
-		}
-	}
-}
-
-// invoice makes an invoice of one line.
-func (a *api) invoice(t testing.TB, of *tenant, series string, customer domain.CustomerID, amount domain.Cents) {
-	t.Helper()
-	id, err := domain.ParseID[domain.SeriesID](series)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.service.Allocate(t.Context(), auth.Caller{TenantID: of.id, Role: domain.RoleAdmin}, invoicing.AllocateInvoiceInput{
-		SeriesID: id, CustomerID: customer, Currency: "EUR", Lines: []domain.InvoiceLineInput{{Description: "Pawn", Quantity: 1, UnitAmountMinor: amount}},
-	}); err != nil {
-		t.Fatal(err)
 	}
 }
 

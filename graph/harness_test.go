@@ -15,7 +15,6 @@ import (
 
 	"countersign/graph"
 	"countersign/internal/auth"
-	"countersign/internal/domain"
 	"countersign/internal/invoicing"
 	"countersign/internal/requestid"
 	"countersign/internal/testdb"
@@ -34,16 +33,6 @@ type api struct {
 	demo, other *tenant
 }
 
-// tenant is a tenant with a token for each role and some rows. Ids are as the wire prints them.
-type tenant struct {
-	id                       domain.TenantID
-	admin, service, customer string // tokens; the customer's is bound to customerID
-	customerID, neighbourID  string // two customers
-	seriesID, creditSeriesID string
-	invoiceID                string // of customerID
-	neighbourInvoiceID       string // of neighbourID
-}
-
 // newAPI makes a server. tune has the last word on how it is made: on which pool, or with which
 // part missing. The tenants' rows are made beside it, on the database's own pool.
 func newAPI(t *testing.T, tune ...func(d *testdb.DB, o *graph.Options)) *api {
@@ -54,7 +43,7 @@ func newAPI(t *testing.T, tune ...func(d *testdb.DB, o *graph.Options)) *api {
 	tokens := auth.NewTokens(db)
 	a.demo, a.other = a.newTenant(t, tokens, "demo"), a.newTenant(t, tokens, "other")
 	options := graph.Options{
-		Resolver:     &graph.Resolver{DB: db, Invoicing: a.service},
+		Resolver:     &graph.Resolver{DB: db, Invoicing: a.service, Ordering: a.ordering},
 		Authenticate: tokens.Authenticate,
 		Logger:       slog.New(requestid.LogHandler{Handler: slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})}),
 	}
@@ -65,50 +54,6 @@ func newAPI(t *testing.T, tune ...func(d *testdb.DB, o *graph.Options)) *api {
 	t.Cleanup(server.Close)
 	a.url = server.URL
 	return a
-}
-
-func (a *api) newTenant(t *testing.T, tokens *auth.Tokens, handle string) *tenant {
-	t.Helper()
-	ctx := t.Context()
-	check := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatalf("cannot make the tenant %s: %v", handle, err)
-		}
-	}
-	made, _, err := a.service.CreateTenant(ctx, handle, "Tenant "+handle)
-	check(err)
-	out := &tenant{id: made.ID}
-	admin := auth.Caller{TenantID: made.ID, Role: domain.RoleAdmin}
-	newCustomer := func(name string) domain.CustomerID {
-		c, err := a.service.CreateCustomer(ctx, admin, invoicing.CreateCustomerInput{Name: name, Currency: "EUR"})
-		check(err)
-		return c.Value.ID
-	}
-	newSeries := func(document string) (id domain.SeriesID) {
-		check(a.db.Pool.QueryRow(ctx, `SELECT id FROM invoice_series WHERE tenant_id = $1 AND document = $2`, made.ID, document).Scan(&id))
-		return id
-	}
-	customer, neighbour := newCustomer("Rook & Pawn"), newCustomer("Bishop Ltd")
-	series := newSeries("INVOICE")
-	newInvoice := func(customer domain.CustomerID) string {
-		i, err := a.service.Allocate(ctx, admin, invoicing.AllocateInvoiceInput{
-			SeriesID: series, CustomerID: customer, Currency: "EUR",
-			Lines: []domain.InvoiceLineInput{{Description: "Chess set", Quantity: 2, UnitAmountMinor: 4950}},
-		})
-		check(err)
-		return i.Value.ID.String()
-	}
-	token := func(role domain.Role, customer *domain.CustomerID) string {
-		secret, _, err := tokens.Create(ctx, auth.NewToken{TenantID: made.ID, Role: role, CustomerID: customer})
-		check(err)
-		return secret
-	}
-	out.admin, out.service, out.customer = token(domain.RoleAdmin, nil), token(domain.RoleService, nil), token(domain.RoleCustomer, &customer)
-	out.customerID, out.neighbourID = customer.String(), neighbour.String()
-	out.seriesID, out.creditSeriesID = series.String(), newSeries("CREDIT_NOTE").String()
-	out.invoiceID, out.neighbourInvoiceID = newInvoice(customer), newInvoice(neighbour)
-	return out
 }
 
 // vars are the variables of a request. A json.RawMessage in them is sent as it stands, so that a

@@ -64,6 +64,8 @@ func (r *Resolver) nodeKinds() map[string]nodeKind {
 	return map[string]nodeKind{
 		"cus": {"Customer", nodesOf(r.Invoicing.CustomersByID)},
 		"inv": {"Invoice", nodesOf(r.Invoicing.InvoicesByID)},
+		"ord": {"Order", nodesOf(r.Ordering.OrdersByID)},
+		"prd": {"Product", nodesOf(r.Ordering.ProductsByID)},
 		"ser": {"InvoiceSeries", nodesOf(r.Invoicing.SeriesByID)},
 	}
 }

@@ -4,30 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-
-	"countersign/internal/domain"
 )
-
-// numbered makes a series with a format, its counter standing before a number, and n invoices.
-func (a *api) numbered(t *testing.T, code, format string, next int64, n int) (series string) {
-	t.Helper()
-	r := a.must(t, a.demo.admin, `mutation ($i: CreateInvoiceSeriesInput!) { createInvoiceSeries(input: $i) { series { id } userErrors { code } } }`,
-		vars{"i": vars{"code": code, "format": format}})
-	series = r.text(t, "createInvoiceSeries.series.id")
-	id, err := domain.ParseID[domain.SeriesID](series)
-	if err != nil {
-		t.Fatal(err)
-	}
-	customer, err := domain.ParseID[domain.CustomerID](a.demo.customerID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.db.Exec(t, `UPDATE series_counters SET next_number = $2 WHERE series_id = $1`, id, next)
-	for range n {
-		a.invoice(t, a.demo, series, customer, 100)
-	}
-	return series
-}
 
 // TestCase04NumericOrder: a series lists its invoices in the order of their numbers, as numbers: 9
 // before 10 before 11 where they are not padded, and 999 before the 1000 that outgrows a padding of

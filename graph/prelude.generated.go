@@ -1552,6 +1552,16 @@ func (ec *executionContext) marshalNBoolean2bool(ctx context.Context, sel ast.Se
 	return res
 }
 
+func (ec *executionContext) unmarshalNID2countersignᚋinternalᚋdomainᚐAttemptID(ctx context.Context, v any) (domain.AttemptID, error) {
+	var res domain.AttemptID
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNID2countersignᚋinternalᚋdomainᚐAttemptID(ctx context.Context, sel ast.SelectionSet, v domain.AttemptID) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNID2countersignᚋinternalᚋdomainᚐCustomerID(ctx context.Context, v any) (domain.CustomerID, error) {
 	var res domain.CustomerID
 	err := res.UnmarshalGQL(v)
@@ -1569,6 +1579,36 @@ func (ec *executionContext) unmarshalNID2countersignᚋinternalᚋdomainᚐInvoi
 }
 
 func (ec *executionContext) marshalNID2countersignᚋinternalᚋdomainᚐInvoiceID(ctx context.Context, sel ast.SelectionSet, v domain.InvoiceID) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNID2countersignᚋinternalᚋdomainᚐOrderID(ctx context.Context, v any) (domain.OrderID, error) {
+	var res domain.OrderID
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNID2countersignᚋinternalᚋdomainᚐOrderID(ctx context.Context, sel ast.SelectionSet, v domain.OrderID) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNID2countersignᚋinternalᚋdomainᚐProductID(ctx context.Context, v any) (domain.ProductID, error) {
+	var res domain.ProductID
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNID2countersignᚋinternalᚋdomainᚐProductID(ctx context.Context, sel ast.SelectionSet, v domain.ProductID) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNID2countersignᚋinternalᚋdomainᚐRefundID(ctx context.Context, v any) (domain.RefundID, error) {
+	var res domain.RefundID
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNID2countersignᚋinternalᚋdomainᚐRefundID(ctx context.Context, sel ast.SelectionSet, v domain.RefundID) graphql.Marshaler {
 	return v
 }
 
@@ -1635,6 +1675,21 @@ func (ec *executionContext) marshalNInt2int32(ctx context.Context, sel ast.Selec
 	res := scalar.MarshalInt(v)
 	if res == graphql.Null {
 		graphql.AddInvalidNullFromMarshaler(ctx, "Int!")
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNString2countersignᚋinternalᚋdomainᚐFactKind(ctx context.Context, v any) (domain.FactKind, error) {
+	tmp, err := scalar.UnmarshalString(v)
+	res := domain.FactKind(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNString2countersignᚋinternalᚋdomainᚐFactKind(ctx context.Context, sel ast.SelectionSet, v domain.FactKind) graphql.Marshaler {
+	_ = sel
+	res := scalar.MarshalString(string(v))
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "String!")
 	}
 	return res
 }
@@ -1918,6 +1973,22 @@ func (ec *executionContext) unmarshalOString2ᚖcountersignᚋinternalᚋdomain�
 }
 
 func (ec *executionContext) marshalOString2ᚖcountersignᚋinternalᚋdomainᚐNumberFormat(ctx context.Context, sel ast.SelectionSet, v *domain.NumberFormat) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) unmarshalOString2ᚖcountersignᚋinternalᚋdomainᚐVersion(ctx context.Context, v any) (*domain.Version, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.Version)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOString2ᚖcountersignᚋinternalᚋdomainᚐVersion(ctx context.Context, sel ast.SelectionSet, v *domain.Version) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

@@ -4,6 +4,7 @@ package graph
 
 import (
 	"countersign/internal/invoicing"
+	"countersign/internal/ordering"
 	"countersign/internal/txn"
 )
 
@@ -11,4 +12,5 @@ import (
 type Resolver struct {
 	DB        *txn.DB
 	Invoicing *invoicing.Service
+	Ordering  *ordering.Service
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"countersign/internal/invoicing"
+	"countersign/internal/ordering"
 	"embed"
 	"fmt"
 	"sync/atomic"
@@ -27,6 +28,9 @@ type ResolverRoot interface {
 	Invoice() InvoiceResolver
 	InvoiceSeries() InvoiceSeriesResolver
 	Mutation() MutationResolver
+	Order() OrderResolver
+	OrderItem() OrderItemResolver
+	Product() ProductResolver
 	Query() QueryResolver
 }
 
@@ -40,6 +44,19 @@ type ComplexityRoot struct {
 		UserErrors func(childComplexity int) int
 	}
 
+	CancelOrderPayload struct {
+		Order      func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	Capture struct {
+		Amount            func(childComplexity int) int
+		CapturedAt        func(childComplexity int) int
+		ProviderPaymentID func(childComplexity int) int
+		State             func(childComplexity int) int
+	}
+
 	CreateCustomerPayload struct {
 		Customer   func(childComplexity int) int
 		Replayed   func(childComplexity int) int
@@ -49,6 +66,12 @@ type ComplexityRoot struct {
 	CreateInvoiceSeriesPayload struct {
 		Replayed   func(childComplexity int) int
 		Series     func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	CreateProductPayload struct {
+		Product    func(childComplexity int) int
+		Replayed   func(childComplexity int) int
 		UserErrors func(childComplexity int) int
 	}
 
@@ -80,10 +103,24 @@ type ComplexityRoot struct {
 		Violations func(childComplexity int) int
 	}
 
+	FulfillOrderPayload struct {
+		Order      func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
 	GeneralError struct {
 		Code    func(childComplexity int) int
 		Message func(childComplexity int) int
 		Path    func(childComplexity int) int
+	}
+
+	IllegalTransitionError struct {
+		Code    func(childComplexity int) int
+		From    func(childComplexity int) int
+		Message func(childComplexity int) int
+		Path    func(childComplexity int) int
+		To      func(childComplexity int) int
 	}
 
 	Invoice struct {
@@ -151,8 +188,59 @@ type ComplexityRoot struct {
 
 	Mutation struct {
 		AllocateInvoice     func(childComplexity int, input invoicing.AllocateInvoiceInput) int
+		CancelOrder         func(childComplexity int, input ordering.CancelOrderInput) int
 		CreateCustomer      func(childComplexity int, input invoicing.CreateCustomerInput) int
 		CreateInvoiceSeries func(childComplexity int, input invoicing.CreateInvoiceSeriesInput) int
+		CreateProduct       func(childComplexity int, input ordering.CreateProductInput) int
+		FulfillOrder        func(childComplexity int, input ordering.FulfillOrderInput) int
+		PlaceOrder          func(childComplexity int, input ordering.PlaceOrderInput) int
+		RefundOrder         func(childComplexity int, input ordering.RefundOrderInput) int
+		RetryPayment        func(childComplexity int, input ordering.RetryPaymentInput) int
+		UpdateProduct       func(childComplexity int, input ordering.UpdateProductInput) int
+	}
+
+	Order struct {
+		Attention func(childComplexity int) int
+		Captures  func(childComplexity int) int
+		CreatedAt func(childComplexity int) int
+		Customer  func(childComplexity int) int
+		History   func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Items     func(childComplexity int) int
+		Payments  func(childComplexity int) int
+		Refunded  func(childComplexity int) int
+		Refunds   func(childComplexity int) int
+		Status    func(childComplexity int) int
+		Total     func(childComplexity int) int
+		UpdatedAt func(childComplexity int) int
+	}
+
+	OrderConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	OrderEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	OrderItem struct {
+		Amount    func(childComplexity int) int
+		Name      func(childComplexity int) int
+		Product   func(childComplexity int) int
+		Quantity  func(childComplexity int) int
+		UnitPrice func(childComplexity int) int
+	}
+
+	OrderStep struct {
+		Detail     func(childComplexity int) int
+		Event      func(childComplexity int) int
+		FromStatus func(childComplexity int) int
+		MovedAt    func(childComplexity int) int
+		MovedBy    func(childComplexity int) int
+		ToStatus   func(childComplexity int) int
 	}
 
 	PageInfo struct {
@@ -162,11 +250,81 @@ type ComplexityRoot struct {
 		StartCursor     func(childComplexity int) int
 	}
 
+	Payment struct {
+		CreatedAt         func(childComplexity int) int
+		EndedAt           func(childComplexity int) int
+		Failure           func(childComplexity int) int
+		ID                func(childComplexity int) int
+		Method            func(childComplexity int) int
+		Ordinal           func(childComplexity int) int
+		ProviderPaymentID func(childComplexity int) int
+		Status            func(childComplexity int) int
+	}
+
+	PaymentEvent struct {
+		Amount      func(childComplexity int) int
+		Conflicts   func(childComplexity int) int
+		EventID     func(childComplexity int) int
+		Kind        func(childComplexity int) int
+		PaymentID   func(childComplexity int) int
+		ProcessedAt func(childComplexity int) int
+		Provider    func(childComplexity int) int
+		ReceivedAt  func(childComplexity int) int
+		Reference   func(childComplexity int) int
+		Result      func(childComplexity int) int
+	}
+
+	PaymentEventConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	PaymentEventEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	PeriodClosedError struct {
 		Code          func(childComplexity int) int
 		LastIssueDate func(childComplexity int) int
 		Message       func(childComplexity int) int
 		Path          func(childComplexity int) int
+	}
+
+	PlaceOrderPayload struct {
+		Order      func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	PriceChangedError struct {
+		Code         func(childComplexity int) int
+		CurrentTotal func(childComplexity int) int
+		Message      func(childComplexity int) int
+		Path         func(childComplexity int) int
+	}
+
+	Product struct {
+		Active    func(childComplexity int) int
+		CreatedAt func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Name      func(childComplexity int) int
+		SKU       func(childComplexity int) int
+		Stock     func(childComplexity int) int
+		UnitPrice func(childComplexity int) int
+		UpdatedAt func(childComplexity int) int
+	}
+
+	ProductConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	ProductEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
 	}
 
 	Query struct {
@@ -179,6 +337,37 @@ type ComplexityRoot struct {
 		Invoices          func(childComplexity int, filter *invoicing.InvoiceFilter, first *int32, after *string, last *int32, before *string) int
 		Node              func(childComplexity int, id string) int
 		Nodes             func(childComplexity int, ids []string) int
+		Order             func(childComplexity int, id string) int
+		Orders            func(childComplexity int, filter *ordering.OrderFilter, first *int32, after *string, last *int32, before *string) int
+		PaymentEvents     func(childComplexity int, first *int32, after *string, last *int32, before *string) int
+		Product           func(childComplexity int, id string) int
+		Products          func(childComplexity int, filter *ordering.ProductFilter, first *int32, after *string, last *int32, before *string) int
+	}
+
+	Refund struct {
+		Amount           func(childComplexity int) int
+		CreatedAt        func(childComplexity int) int
+		ID               func(childComplexity int) int
+		ProviderRefundID func(childComplexity int) int
+		Status           func(childComplexity int) int
+	}
+
+	RefundOrderPayload struct {
+		Order      func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	RetryPaymentPayload struct {
+		Order      func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	UpdateProductPayload struct {
+		Product    func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
 	}
 
 	Violation struct {
@@ -221,6 +410,50 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.AllocateInvoicePayload.UserErrors(childComplexity), true
 
+	case "CancelOrderPayload.order":
+		if e.ComplexityRoot.CancelOrderPayload.Order == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CancelOrderPayload.Order(childComplexity), true
+	case "CancelOrderPayload.replayed":
+		if e.ComplexityRoot.CancelOrderPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CancelOrderPayload.Replayed(childComplexity), true
+	case "CancelOrderPayload.userErrors":
+		if e.ComplexityRoot.CancelOrderPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CancelOrderPayload.UserErrors(childComplexity), true
+
+	case "Capture.amount":
+		if e.ComplexityRoot.Capture.Amount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Capture.Amount(childComplexity), true
+	case "Capture.capturedAt":
+		if e.ComplexityRoot.Capture.CapturedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Capture.CapturedAt(childComplexity), true
+	case "Capture.providerPaymentId":
+		if e.ComplexityRoot.Capture.ProviderPaymentID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Capture.ProviderPaymentID(childComplexity), true
+	case "Capture.state":
+		if e.ComplexityRoot.Capture.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Capture.State(childComplexity), true
+
 	case "CreateCustomerPayload.customer":
 		if e.ComplexityRoot.CreateCustomerPayload.Customer == nil {
 			break
@@ -258,6 +491,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.CreateInvoiceSeriesPayload.UserErrors(childComplexity), true
+
+	case "CreateProductPayload.product":
+		if e.ComplexityRoot.CreateProductPayload.Product == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateProductPayload.Product(childComplexity), true
+	case "CreateProductPayload.replayed":
+		if e.ComplexityRoot.CreateProductPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateProductPayload.Replayed(childComplexity), true
+	case "CreateProductPayload.userErrors":
+		if e.ComplexityRoot.CreateProductPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateProductPayload.UserErrors(childComplexity), true
 
 	case "Customer.createdAt":
 		if e.ComplexityRoot.Customer.CreatedAt == nil {
@@ -364,6 +616,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.DoctorReport.Violations(childComplexity), true
 
+	case "FulfillOrderPayload.order":
+		if e.ComplexityRoot.FulfillOrderPayload.Order == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FulfillOrderPayload.Order(childComplexity), true
+	case "FulfillOrderPayload.replayed":
+		if e.ComplexityRoot.FulfillOrderPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FulfillOrderPayload.Replayed(childComplexity), true
+	case "FulfillOrderPayload.userErrors":
+		if e.ComplexityRoot.FulfillOrderPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FulfillOrderPayload.UserErrors(childComplexity), true
+
 	case "GeneralError.code":
 		if e.ComplexityRoot.GeneralError.Code == nil {
 			break
@@ -382,6 +653,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.GeneralError.Path(childComplexity), true
+
+	case "IllegalTransitionError.code":
+		if e.ComplexityRoot.IllegalTransitionError.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IllegalTransitionError.Code(childComplexity), true
+	case "IllegalTransitionError.from":
+		if e.ComplexityRoot.IllegalTransitionError.From == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IllegalTransitionError.From(childComplexity), true
+	case "IllegalTransitionError.message":
+		if e.ComplexityRoot.IllegalTransitionError.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IllegalTransitionError.Message(childComplexity), true
+	case "IllegalTransitionError.path":
+		if e.ComplexityRoot.IllegalTransitionError.Path == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IllegalTransitionError.Path(childComplexity), true
+	case "IllegalTransitionError.to":
+		if e.ComplexityRoot.IllegalTransitionError.To == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IllegalTransitionError.To(childComplexity), true
 
 	case "Invoice.amountDue":
 		if e.ComplexityRoot.Invoice.AmountDue == nil {
@@ -641,6 +943,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.AllocateInvoice(childComplexity, args["input"].(invoicing.AllocateInvoiceInput)), true
+	case "Mutation.cancelOrder":
+		if e.ComplexityRoot.Mutation.CancelOrder == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_cancelOrder_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CancelOrder(childComplexity, args["input"].(ordering.CancelOrderInput)), true
 	case "Mutation.createCustomer":
 		if e.ComplexityRoot.Mutation.CreateCustomer == nil {
 			break
@@ -663,6 +976,251 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CreateInvoiceSeries(childComplexity, args["input"].(invoicing.CreateInvoiceSeriesInput)), true
+	case "Mutation.createProduct":
+		if e.ComplexityRoot.Mutation.CreateProduct == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_createProduct_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CreateProduct(childComplexity, args["input"].(ordering.CreateProductInput)), true
+	case "Mutation.fulfillOrder":
+		if e.ComplexityRoot.Mutation.FulfillOrder == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_fulfillOrder_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.FulfillOrder(childComplexity, args["input"].(ordering.FulfillOrderInput)), true
+	case "Mutation.placeOrder":
+		if e.ComplexityRoot.Mutation.PlaceOrder == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_placeOrder_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.PlaceOrder(childComplexity, args["input"].(ordering.PlaceOrderInput)), true
+	case "Mutation.refundOrder":
+		if e.ComplexityRoot.Mutation.RefundOrder == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_refundOrder_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RefundOrder(childComplexity, args["input"].(ordering.RefundOrderInput)), true
+	case "Mutation.retryPayment":
+		if e.ComplexityRoot.Mutation.RetryPayment == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_retryPayment_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RetryPayment(childComplexity, args["input"].(ordering.RetryPaymentInput)), true
+	case "Mutation.updateProduct":
+		if e.ComplexityRoot.Mutation.UpdateProduct == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_updateProduct_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UpdateProduct(childComplexity, args["input"].(ordering.UpdateProductInput)), true
+
+	case "Order.attention":
+		if e.ComplexityRoot.Order.Attention == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Order.Attention(childComplexity), true
+	case "Order.captures":
+		if e.ComplexityRoot.Order.Captures == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Order.Captures(childComplexity), true
+	case "Order.createdAt":
+		if e.ComplexityRoot.Order.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Order.CreatedAt(childComplexity), true
+	case "Order.customer":
+		if e.ComplexityRoot.Order.Customer == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Order.Customer(childComplexity), true
+	case "Order.history":
+		if e.ComplexityRoot.Order.History == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Order.History(childComplexity), true
+	case "Order.id":
+		if e.ComplexityRoot.Order.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Order.ID(childComplexity), true
+	case "Order.items":
+		if e.ComplexityRoot.Order.Items == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Order.Items(childComplexity), true
+	case "Order.payments":
+		if e.ComplexityRoot.Order.Payments == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Order.Payments(childComplexity), true
+	case "Order.refunded":
+		if e.ComplexityRoot.Order.Refunded == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Order.Refunded(childComplexity), true
+	case "Order.refunds":
+		if e.ComplexityRoot.Order.Refunds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Order.Refunds(childComplexity), true
+	case "Order.status":
+		if e.ComplexityRoot.Order.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Order.Status(childComplexity), true
+	case "Order.total":
+		if e.ComplexityRoot.Order.Total == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Order.Total(childComplexity), true
+	case "Order.version":
+		if e.ComplexityRoot.Order.UpdatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Order.UpdatedAt(childComplexity), true
+
+	case "OrderConnection.edges":
+		if e.ComplexityRoot.OrderConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderConnection.Edges(childComplexity), true
+	case "OrderConnection.nodes":
+		if e.ComplexityRoot.OrderConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderConnection.Nodes(childComplexity), true
+	case "OrderConnection.pageInfo":
+		if e.ComplexityRoot.OrderConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderConnection.PageInfo(childComplexity), true
+
+	case "OrderEdge.cursor":
+		if e.ComplexityRoot.OrderEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderEdge.Cursor(childComplexity), true
+	case "OrderEdge.node":
+		if e.ComplexityRoot.OrderEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderEdge.Node(childComplexity), true
+
+	case "OrderItem.amount":
+		if e.ComplexityRoot.OrderItem.Amount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderItem.Amount(childComplexity), true
+	case "OrderItem.name":
+		if e.ComplexityRoot.OrderItem.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderItem.Name(childComplexity), true
+	case "OrderItem.product":
+		if e.ComplexityRoot.OrderItem.Product == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderItem.Product(childComplexity), true
+	case "OrderItem.quantity":
+		if e.ComplexityRoot.OrderItem.Quantity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderItem.Quantity(childComplexity), true
+	case "OrderItem.unitPrice":
+		if e.ComplexityRoot.OrderItem.UnitPrice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderItem.UnitPrice(childComplexity), true
+
+	case "OrderStep.detail":
+		if e.ComplexityRoot.OrderStep.Detail == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderStep.Detail(childComplexity), true
+	case "OrderStep.event":
+		if e.ComplexityRoot.OrderStep.Event == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderStep.Event(childComplexity), true
+	case "OrderStep.fromStatus":
+		if e.ComplexityRoot.OrderStep.FromStatus == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderStep.FromStatus(childComplexity), true
+	case "OrderStep.at":
+		if e.ComplexityRoot.OrderStep.MovedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderStep.MovedAt(childComplexity), true
+	case "OrderStep.by":
+		if e.ComplexityRoot.OrderStep.MovedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderStep.MovedBy(childComplexity), true
+	case "OrderStep.toStatus":
+		if e.ComplexityRoot.OrderStep.ToStatus == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OrderStep.ToStatus(childComplexity), true
 
 	case "PageInfo.endCursor":
 		if e.ComplexityRoot.PageInfo.EndCursor == nil {
@@ -689,6 +1247,148 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PageInfo.StartCursor(childComplexity), true
 
+	case "Payment.createdAt":
+		if e.ComplexityRoot.Payment.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Payment.CreatedAt(childComplexity), true
+	case "Payment.endedAt":
+		if e.ComplexityRoot.Payment.EndedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Payment.EndedAt(childComplexity), true
+	case "Payment.failure":
+		if e.ComplexityRoot.Payment.Failure == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Payment.Failure(childComplexity), true
+	case "Payment.id":
+		if e.ComplexityRoot.Payment.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Payment.ID(childComplexity), true
+	case "Payment.method":
+		if e.ComplexityRoot.Payment.Method == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Payment.Method(childComplexity), true
+	case "Payment.ordinal":
+		if e.ComplexityRoot.Payment.Ordinal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Payment.Ordinal(childComplexity), true
+	case "Payment.providerPaymentId":
+		if e.ComplexityRoot.Payment.ProviderPaymentID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Payment.ProviderPaymentID(childComplexity), true
+	case "Payment.status":
+		if e.ComplexityRoot.Payment.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Payment.Status(childComplexity), true
+
+	case "PaymentEvent.amount":
+		if e.ComplexityRoot.PaymentEvent.Amount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEvent.Amount(childComplexity), true
+	case "PaymentEvent.conflicts":
+		if e.ComplexityRoot.PaymentEvent.Conflicts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEvent.Conflicts(childComplexity), true
+	case "PaymentEvent.eventId":
+		if e.ComplexityRoot.PaymentEvent.EventID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEvent.EventID(childComplexity), true
+	case "PaymentEvent.kind":
+		if e.ComplexityRoot.PaymentEvent.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEvent.Kind(childComplexity), true
+	case "PaymentEvent.paymentId":
+		if e.ComplexityRoot.PaymentEvent.PaymentID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEvent.PaymentID(childComplexity), true
+	case "PaymentEvent.processedAt":
+		if e.ComplexityRoot.PaymentEvent.ProcessedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEvent.ProcessedAt(childComplexity), true
+	case "PaymentEvent.provider":
+		if e.ComplexityRoot.PaymentEvent.Provider == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEvent.Provider(childComplexity), true
+	case "PaymentEvent.receivedAt":
+		if e.ComplexityRoot.PaymentEvent.ReceivedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEvent.ReceivedAt(childComplexity), true
+	case "PaymentEvent.reference":
+		if e.ComplexityRoot.PaymentEvent.Reference == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEvent.Reference(childComplexity), true
+	case "PaymentEvent.result":
+		if e.ComplexityRoot.PaymentEvent.Result == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEvent.Result(childComplexity), true
+
+	case "PaymentEventConnection.edges":
+		if e.ComplexityRoot.PaymentEventConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEventConnection.Edges(childComplexity), true
+	case "PaymentEventConnection.nodes":
+		if e.ComplexityRoot.PaymentEventConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEventConnection.Nodes(childComplexity), true
+	case "PaymentEventConnection.pageInfo":
+		if e.ComplexityRoot.PaymentEventConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEventConnection.PageInfo(childComplexity), true
+
+	case "PaymentEventEdge.cursor":
+		if e.ComplexityRoot.PaymentEventEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEventEdge.Cursor(childComplexity), true
+	case "PaymentEventEdge.node":
+		if e.ComplexityRoot.PaymentEventEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PaymentEventEdge.Node(childComplexity), true
+
 	case "PeriodClosedError.code":
 		if e.ComplexityRoot.PeriodClosedError.Code == nil {
 			break
@@ -713,6 +1413,131 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PeriodClosedError.Path(childComplexity), true
+
+	case "PlaceOrderPayload.order":
+		if e.ComplexityRoot.PlaceOrderPayload.Order == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlaceOrderPayload.Order(childComplexity), true
+	case "PlaceOrderPayload.replayed":
+		if e.ComplexityRoot.PlaceOrderPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlaceOrderPayload.Replayed(childComplexity), true
+	case "PlaceOrderPayload.userErrors":
+		if e.ComplexityRoot.PlaceOrderPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlaceOrderPayload.UserErrors(childComplexity), true
+
+	case "PriceChangedError.code":
+		if e.ComplexityRoot.PriceChangedError.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PriceChangedError.Code(childComplexity), true
+	case "PriceChangedError.currentTotal":
+		if e.ComplexityRoot.PriceChangedError.CurrentTotal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PriceChangedError.CurrentTotal(childComplexity), true
+	case "PriceChangedError.message":
+		if e.ComplexityRoot.PriceChangedError.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PriceChangedError.Message(childComplexity), true
+	case "PriceChangedError.path":
+		if e.ComplexityRoot.PriceChangedError.Path == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PriceChangedError.Path(childComplexity), true
+
+	case "Product.active":
+		if e.ComplexityRoot.Product.Active == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Product.Active(childComplexity), true
+	case "Product.createdAt":
+		if e.ComplexityRoot.Product.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Product.CreatedAt(childComplexity), true
+	case "Product.id":
+		if e.ComplexityRoot.Product.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Product.ID(childComplexity), true
+	case "Product.name":
+		if e.ComplexityRoot.Product.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Product.Name(childComplexity), true
+	case "Product.sku":
+		if e.ComplexityRoot.Product.SKU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Product.SKU(childComplexity), true
+	case "Product.stock":
+		if e.ComplexityRoot.Product.Stock == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Product.Stock(childComplexity), true
+	case "Product.unitPrice":
+		if e.ComplexityRoot.Product.UnitPrice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Product.UnitPrice(childComplexity), true
+	case "Product.version":
+		if e.ComplexityRoot.Product.UpdatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Product.UpdatedAt(childComplexity), true
+
+	case "ProductConnection.edges":
+		if e.ComplexityRoot.ProductConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProductConnection.Edges(childComplexity), true
+	case "ProductConnection.nodes":
+		if e.ComplexityRoot.ProductConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProductConnection.Nodes(childComplexity), true
+	case "ProductConnection.pageInfo":
+		if e.ComplexityRoot.ProductConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProductConnection.PageInfo(childComplexity), true
+
+	case "ProductEdge.cursor":
+		if e.ComplexityRoot.ProductEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProductEdge.Cursor(childComplexity), true
+	case "ProductEdge.node":
+		if e.ComplexityRoot.ProductEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ProductEdge.Node(childComplexity), true
 
 	case "Query.customer":
 		if e.ComplexityRoot.Query.Customer == nil {
@@ -809,6 +1634,149 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Nodes(childComplexity, args["ids"].([]string)), true
+	case "Query.order":
+		if e.ComplexityRoot.Query.Order == nil {
+			break
+		}
+
+		args, err := ec.field_Query_order_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Order(childComplexity, args["id"].(string)), true
+	case "Query.orders":
+		if e.ComplexityRoot.Query.Orders == nil {
+			break
+		}
+
+		args, err := ec.field_Query_orders_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Orders(childComplexity, args["filter"].(*ordering.OrderFilter), args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
+	case "Query.paymentEvents":
+		if e.ComplexityRoot.Query.PaymentEvents == nil {
+			break
+		}
+
+		args, err := ec.field_Query_paymentEvents_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PaymentEvents(childComplexity, args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
+	case "Query.product":
+		if e.ComplexityRoot.Query.Product == nil {
+			break
+		}
+
+		args, err := ec.field_Query_product_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Product(childComplexity, args["id"].(string)), true
+	case "Query.products":
+		if e.ComplexityRoot.Query.Products == nil {
+			break
+		}
+
+		args, err := ec.field_Query_products_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Products(childComplexity, args["filter"].(*ordering.ProductFilter), args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
+
+	case "Refund.amount":
+		if e.ComplexityRoot.Refund.Amount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Refund.Amount(childComplexity), true
+	case "Refund.createdAt":
+		if e.ComplexityRoot.Refund.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Refund.CreatedAt(childComplexity), true
+	case "Refund.id":
+		if e.ComplexityRoot.Refund.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Refund.ID(childComplexity), true
+	case "Refund.providerRefundId":
+		if e.ComplexityRoot.Refund.ProviderRefundID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Refund.ProviderRefundID(childComplexity), true
+	case "Refund.status":
+		if e.ComplexityRoot.Refund.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Refund.Status(childComplexity), true
+
+	case "RefundOrderPayload.order":
+		if e.ComplexityRoot.RefundOrderPayload.Order == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RefundOrderPayload.Order(childComplexity), true
+	case "RefundOrderPayload.replayed":
+		if e.ComplexityRoot.RefundOrderPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RefundOrderPayload.Replayed(childComplexity), true
+	case "RefundOrderPayload.userErrors":
+		if e.ComplexityRoot.RefundOrderPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RefundOrderPayload.UserErrors(childComplexity), true
+
+	case "RetryPaymentPayload.order":
+		if e.ComplexityRoot.RetryPaymentPayload.Order == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RetryPaymentPayload.Order(childComplexity), true
+	case "RetryPaymentPayload.replayed":
+		if e.ComplexityRoot.RetryPaymentPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RetryPaymentPayload.Replayed(childComplexity), true
+	case "RetryPaymentPayload.userErrors":
+		if e.ComplexityRoot.RetryPaymentPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RetryPaymentPayload.UserErrors(childComplexity), true
+
+	case "UpdateProductPayload.product":
+		if e.ComplexityRoot.UpdateProductPayload.Product == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateProductPayload.Product(childComplexity), true
+	case "UpdateProductPayload.replayed":
+		if e.ComplexityRoot.UpdateProductPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateProductPayload.Replayed(childComplexity), true
+	case "UpdateProductPayload.userErrors":
+		if e.ComplexityRoot.UpdateProductPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateProductPayload.UserErrors(childComplexity), true
 
 	case "Violation.ids":
 		if e.ComplexityRoot.Violation.IDs == nil {
@@ -839,10 +1807,20 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	inputUnmarshalers := func() *graphql.InputUnmarshalerIndex {
 		return graphql.NewInputUnmarshalerIndex(
 			graphql.NewInputUnmarshaler("AllocateInvoiceInput", ec.unmarshalInputAllocateInvoiceInput),
+			graphql.NewInputUnmarshaler("CancelOrderInput", ec.unmarshalInputCancelOrderInput),
 			graphql.NewInputUnmarshaler("CreateCustomerInput", ec.unmarshalInputCreateCustomerInput),
 			graphql.NewInputUnmarshaler("CreateInvoiceSeriesInput", ec.unmarshalInputCreateInvoiceSeriesInput),
+			graphql.NewInputUnmarshaler("CreateProductInput", ec.unmarshalInputCreateProductInput),
+			graphql.NewInputUnmarshaler("FulfillOrderInput", ec.unmarshalInputFulfillOrderInput),
 			graphql.NewInputUnmarshaler("InvoiceFilter", ec.unmarshalInputInvoiceFilter),
 			graphql.NewInputUnmarshaler("InvoiceLineInput", ec.unmarshalInputInvoiceLineInput),
+			graphql.NewInputUnmarshaler("OrderFilter", ec.unmarshalInputOrderFilter),
+			graphql.NewInputUnmarshaler("OrderItemInput", ec.unmarshalInputOrderItemInput),
+			graphql.NewInputUnmarshaler("PlaceOrderInput", ec.unmarshalInputPlaceOrderInput),
+			graphql.NewInputUnmarshaler("ProductFilter", ec.unmarshalInputProductFilter),
+			graphql.NewInputUnmarshaler("RefundOrderInput", ec.unmarshalInputRefundOrderInput),
+			graphql.NewInputUnmarshaler("RetryPaymentInput", ec.unmarshalInputRetryPaymentInput),
+			graphql.NewInputUnmarshaler("UpdateProductInput", ec.unmarshalInputUpdateProductInput),
 		)
 	}
 	first := true
@@ -918,7 +1896,7 @@ func newExecutionContext(
 	}
 }
 
-//go:embed "base.graphqls" "customer.graphqls" "doctor.graphqls" "invoice.graphqls" "series.graphqls"
+//go:embed "base.graphqls" "customer.graphqls" "doctor.graphqls" "invoice.graphqls" "order.graphqls" "product.graphqls" "series.graphqls"
 var sourcesFS embed.FS
 
 func sourceData(filename string) string {
@@ -934,6 +1912,8 @@ var sources = []*ast.Source{
 	{Name: "customer.graphqls", Input: sourceData("customer.graphqls"), BuiltIn: false},
 	{Name: "doctor.graphqls", Input: sourceData("doctor.graphqls"), BuiltIn: false},
 	{Name: "invoice.graphqls", Input: sourceData("invoice.graphqls"), BuiltIn: false},
+	{Name: "order.graphqls", Input: sourceData("order.graphqls"), BuiltIn: false},
+	{Name: "product.graphqls", Input: sourceData("product.graphqls"), BuiltIn: false},
 	{Name: "series.graphqls", Input: sourceData("series.graphqls"), BuiltIn: false},
 }
 var parsedSchema = gqlparser.MustLoadSchema(sources...)
@@ -952,6 +1932,32 @@ func (ec *executionContext) childFields_AllocateInvoicePayload(ctx context.Conte
 		return ec.fieldContext_AllocateInvoicePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type AllocateInvoicePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CancelOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_CancelOrderPayload_order(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CancelOrderPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CancelOrderPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CancelOrderPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_Capture(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "providerPaymentId":
+		return ec.fieldContext_Capture_providerPaymentId(ctx, field)
+	case "amount":
+		return ec.fieldContext_Capture_amount(ctx, field)
+	case "state":
+		return ec.fieldContext_Capture_state(ctx, field)
+	case "capturedAt":
+		return ec.fieldContext_Capture_capturedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Capture", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateCustomerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -976,6 +1982,18 @@ func (ec *executionContext) childFields_CreateInvoiceSeriesPayload(ctx context.C
 		return ec.fieldContext_CreateInvoiceSeriesPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CreateInvoiceSeriesPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CreateProductPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "product":
+		return ec.fieldContext_CreateProductPayload_product(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CreateProductPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateProductPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateProductPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Customer(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -1032,6 +2050,18 @@ func (ec *executionContext) childFields_DoctorReport(ctx context.Context, field 
 		return ec.fieldContext_DoctorReport_violations(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DoctorReport", field.Name)
+}
+
+func (ec *executionContext) childFields_FulfillOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_FulfillOrderPayload_order(ctx, field)
+	case "replayed":
+		return ec.fieldContext_FulfillOrderPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_FulfillOrderPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type FulfillOrderPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Invoice(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -1160,6 +2190,94 @@ func (ec *executionContext) childFields_Money(ctx context.Context, field graphql
 	return nil, fmt.Errorf("no field named %q was found under type Money", field.Name)
 }
 
+func (ec *executionContext) childFields_Order(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Order_id(ctx, field)
+	case "status":
+		return ec.fieldContext_Order_status(ctx, field)
+	case "customer":
+		return ec.fieldContext_Order_customer(ctx, field)
+	case "items":
+		return ec.fieldContext_Order_items(ctx, field)
+	case "total":
+		return ec.fieldContext_Order_total(ctx, field)
+	case "refunded":
+		return ec.fieldContext_Order_refunded(ctx, field)
+	case "payments":
+		return ec.fieldContext_Order_payments(ctx, field)
+	case "captures":
+		return ec.fieldContext_Order_captures(ctx, field)
+	case "refunds":
+		return ec.fieldContext_Order_refunds(ctx, field)
+	case "history":
+		return ec.fieldContext_Order_history(ctx, field)
+	case "attention":
+		return ec.fieldContext_Order_attention(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Order_createdAt(ctx, field)
+	case "version":
+		return ec.fieldContext_Order_version(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Order", field.Name)
+}
+
+func (ec *executionContext) childFields_OrderConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_OrderConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_OrderConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_OrderConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OrderConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_OrderEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_OrderEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_OrderEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OrderEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_OrderItem(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "product":
+		return ec.fieldContext_OrderItem_product(ctx, field)
+	case "name":
+		return ec.fieldContext_OrderItem_name(ctx, field)
+	case "quantity":
+		return ec.fieldContext_OrderItem_quantity(ctx, field)
+	case "unitPrice":
+		return ec.fieldContext_OrderItem_unitPrice(ctx, field)
+	case "amount":
+		return ec.fieldContext_OrderItem_amount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OrderItem", field.Name)
+}
+
+func (ec *executionContext) childFields_OrderStep(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "event":
+		return ec.fieldContext_OrderStep_event(ctx, field)
+	case "fromStatus":
+		return ec.fieldContext_OrderStep_fromStatus(ctx, field)
+	case "toStatus":
+		return ec.fieldContext_OrderStep_toStatus(ctx, field)
+	case "detail":
+		return ec.fieldContext_OrderStep_detail(ctx, field)
+	case "by":
+		return ec.fieldContext_OrderStep_by(ctx, field)
+	case "at":
+		return ec.fieldContext_OrderStep_at(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OrderStep", field.Name)
+}
+
 func (ec *executionContext) childFields_PageInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "hasNextPage":
@@ -1172,6 +2290,184 @@ func (ec *executionContext) childFields_PageInfo(ctx context.Context, field grap
 		return ec.fieldContext_PageInfo_endCursor(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
+}
+
+func (ec *executionContext) childFields_Payment(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Payment_id(ctx, field)
+	case "ordinal":
+		return ec.fieldContext_Payment_ordinal(ctx, field)
+	case "method":
+		return ec.fieldContext_Payment_method(ctx, field)
+	case "status":
+		return ec.fieldContext_Payment_status(ctx, field)
+	case "failure":
+		return ec.fieldContext_Payment_failure(ctx, field)
+	case "providerPaymentId":
+		return ec.fieldContext_Payment_providerPaymentId(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Payment_createdAt(ctx, field)
+	case "endedAt":
+		return ec.fieldContext_Payment_endedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Payment", field.Name)
+}
+
+func (ec *executionContext) childFields_PaymentEvent(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "provider":
+		return ec.fieldContext_PaymentEvent_provider(ctx, field)
+	case "eventId":
+		return ec.fieldContext_PaymentEvent_eventId(ctx, field)
+	case "kind":
+		return ec.fieldContext_PaymentEvent_kind(ctx, field)
+	case "reference":
+		return ec.fieldContext_PaymentEvent_reference(ctx, field)
+	case "paymentId":
+		return ec.fieldContext_PaymentEvent_paymentId(ctx, field)
+	case "amount":
+		return ec.fieldContext_PaymentEvent_amount(ctx, field)
+	case "receivedAt":
+		return ec.fieldContext_PaymentEvent_receivedAt(ctx, field)
+	case "processedAt":
+		return ec.fieldContext_PaymentEvent_processedAt(ctx, field)
+	case "result":
+		return ec.fieldContext_PaymentEvent_result(ctx, field)
+	case "conflicts":
+		return ec.fieldContext_PaymentEvent_conflicts(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PaymentEvent", field.Name)
+}
+
+func (ec *executionContext) childFields_PaymentEventConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_PaymentEventConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_PaymentEventConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_PaymentEventConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PaymentEventConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_PaymentEventEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_PaymentEventEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_PaymentEventEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PaymentEventEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_PlaceOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_PlaceOrderPayload_order(ctx, field)
+	case "replayed":
+		return ec.fieldContext_PlaceOrderPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_PlaceOrderPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PlaceOrderPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_Product(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Product_id(ctx, field)
+	case "sku":
+		return ec.fieldContext_Product_sku(ctx, field)
+	case "name":
+		return ec.fieldContext_Product_name(ctx, field)
+	case "unitPrice":
+		return ec.fieldContext_Product_unitPrice(ctx, field)
+	case "active":
+		return ec.fieldContext_Product_active(ctx, field)
+	case "stock":
+		return ec.fieldContext_Product_stock(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Product_createdAt(ctx, field)
+	case "version":
+		return ec.fieldContext_Product_version(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Product", field.Name)
+}
+
+func (ec *executionContext) childFields_ProductConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ProductConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_ProductConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ProductConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProductConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ProductEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ProductEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ProductEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ProductEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_Refund(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Refund_id(ctx, field)
+	case "amount":
+		return ec.fieldContext_Refund_amount(ctx, field)
+	case "status":
+		return ec.fieldContext_Refund_status(ctx, field)
+	case "providerRefundId":
+		return ec.fieldContext_Refund_providerRefundId(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Refund_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Refund", field.Name)
+}
+
+func (ec *executionContext) childFields_RefundOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_RefundOrderPayload_order(ctx, field)
+	case "replayed":
+		return ec.fieldContext_RefundOrderPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RefundOrderPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RefundOrderPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RetryPaymentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_RetryPaymentPayload_order(ctx, field)
+	case "replayed":
+		return ec.fieldContext_RetryPaymentPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RetryPaymentPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RetryPaymentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateProductPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "product":
+		return ec.fieldContext_UpdateProductPayload_product(ctx, field)
+	case "replayed":
+		return ec.fieldContext_UpdateProductPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateProductPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateProductPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Violation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -5,31 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"countersign/internal/auth"
-	"countersign/internal/domain"
-	"countersign/internal/invoicing"
 )
-
-// manyInvoices brings the tenant to 100 invoices of ten customers in three series, no two of one
-// amount, and returns their ids.
-func (a *api) manyInvoices(t *testing.T) []string {
-	t.Helper()
-	caller := auth.Caller{TenantID: a.demo.id, Role: domain.RoleAdmin}
-	series := []string{a.demo.seriesID, a.numbered(t, "X", "{CODE}-{N}", 1, 0), a.numbered(t, "Y", "{CODE}-{N}", 1, 0)}
-	var customers []domain.CustomerID
-	for i := range 10 {
-		c, err := a.service.CreateCustomer(t.Context(), caller, invoicing.CreateCustomerInput{Name: fmt.Sprintf("Customer %d", i), Currency: "EUR"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		customers = append(customers, c.Value.ID)
-	}
-	for i := range 98 { // beside the two of the harness
-		a.invoice(t, a.demo, series[i%3], customers[i%10], domain.Cents(i))
-	}
-	return a.must(t, a.demo.admin, `{ invoices(first: 100) { nodes { id } } }`, nil).list(t, "invoices.nodes", "id")
-}
 
 // TestStatementsDoNotGrowWithRows: what a list's rows refer to is read for all of them at once: the
 // same statements answer 25 rows and 100, each sent once for a list, and the answer is the same

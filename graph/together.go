@@ -8,15 +8,14 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"countersign/graph/model"
-	"countersign/sqlc"
 )
 
 // together makes a batch resolver's answer for a whole page where gqlgen asks row by row: it batches
 // a plain list of rows, but not edges { node }. The first row to ask loads for all that stand in its
 // page, and the others wait for that.
-func together[T any](ctx context.Context, rows []*sqlc.Invoice, load func(ctx context.Context, rows []*sqlc.Invoice) ([]T, error)) ([]T, error) {
+func together[Row comparable, T any](ctx context.Context, rows []Row, load func(ctx context.Context, rows []Row) ([]T, error)) ([]T, error) {
 	field := graphql.GetFieldContext(ctx)
-	page, siblings := pageOf(field)
+	page, siblings := pageOf[Row](field)
 	place := slices.Index(siblings, rows[0])
 	if len(rows) > 1 || place < 0 {
 		return load(ctx, rows)
@@ -33,17 +32,30 @@ func together[T any](ctx context.Context, rows []*sqlc.Invoice, load func(ctx co
 }
 
 // pageOf is the page that a field's row stands in, at edges.0.node, and its rows.
-func pageOf(field *graphql.FieldContext) (page *graphql.FieldContext, rows []*sqlc.Invoice) {
+func pageOf[Row any](field *graphql.FieldContext) (page *graphql.FieldContext, rows []Row) {
 	node := field.Parent
 	if node == nil || node.Parent == nil || node.Parent.Index == nil {
 		return nil, nil
 	}
 	page = node.Parent.Parent
-	edges, _ := page.Result.([]*model.InvoiceEdge)
-	for _, edge := range edges {
-		rows = append(rows, edge.Node)
+	switch edges := page.Result.(type) {
+	case []*model.InvoiceEdge:
+		rows = nodesIn[Row](edges, func(e *model.InvoiceEdge) any { return e.Node })
+	case []*model.OrderEdge:
+		rows = nodesIn[Row](edges, func(e *model.OrderEdge) any { return e.Node })
+	case []*model.ProductEdge:
+		rows = nodesIn[Row](edges, func(e *model.ProductEdge) any { return e.Node })
 	}
 	return page, rows
+}
+
+func nodesIn[Row, Edge any](edges []Edge, node func(Edge) any) (rows []Row) {
+	for _, edge := range edges {
+		if row, ok := node(edge).(Row); ok {
+			rows = append(rows, row)
+		}
+	}
+	return rows
 }
 
 // loadOf names a load: of one field, for the rows of one page.

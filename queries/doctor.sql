@@ -16,6 +16,9 @@ WITH numbered AS (
     SELECT 'inv' AS kind, i.tenant_id, i.operation_id, i.id FROM invoices i
     UNION ALL SELECT 'ser', s.tenant_id, s.operation_id, s.id FROM invoice_series s
     UNION ALL SELECT 'cus', c.tenant_id, c.operation_id, c.id FROM customers c
+    UNION ALL SELECT 'prd', p.tenant_id, p.operation_id, p.id FROM products p
+    UNION ALL SELECT 'prd', p.tenant_id, p.operation_id, p.product_id FROM product_changes p
+    UNION ALL SELECT 'ord', h.tenant_id, h.operation_id, h.order_id FROM order_history h -- an order's own is that of its first step
 )
 SELECT 'SERIES_CONTIGUOUS'::text AS invariant, n.tenant_id, ARRAY['ser']::text[] AS kinds, ARRAY[n.series_id]::uuid[] AS ids,
        format('the series has no number %s', CASE WHEN n.sequence - n.previous = 2 THEN (n.previous + 1)::text
@@ -69,3 +72,94 @@ WHERE o.tenant_id = @tenant_id OR @tenant_id = '00000000-0000-0000-0000-00000000
 GROUP BY o.tenant_id, o.operation_id HAVING count(*) > 1
 
 ORDER BY 1, 2, 4;
+
+-- name: EveryOrderingViolation :many
+-- What must hold of orders and their money at any moment; see EveryInvoicingViolation.
+WITH these AS (
+    SELECT o.* FROM orders o WHERE o.tenant_id = @tenant_id OR @tenant_id = '00000000-0000-0000-0000-000000000000'
+), step AS (
+    SELECT h.tenant_id, h.order_id, h.position, h.from_status, h.to_status,
+           row_number() OVER in_order AS expected_position, lag(h.to_status) OVER in_order AS previous_status,
+           lead(h.position) OVER in_order IS NULL AS is_last
+    FROM order_history h
+    WHERE h.tenant_id = @tenant_id OR @tenant_id = '00000000-0000-0000-0000-000000000000'
+    WINDOW in_order AS (PARTITION BY h.tenant_id, h.order_id ORDER BY h.position)
+), applied AS (
+    SELECT c.tenant_id, c.order_id, count(*) AS captures, sum(c.amount_minor)::bigint AS amount_minor, min(c.currency) AS currency
+    FROM captures c WHERE c.state = 'APPLIED' GROUP BY c.tenant_id, c.order_id
+), refunded AS (
+    SELECT r.tenant_id, r.order_id, sum(r.amount_minor)::bigint AS reserved_minor,
+           (sum(r.amount_minor) FILTER (WHERE r.status = 'SUCCEEDED'))::bigint AS succeeded_minor
+    FROM refunds r
+    JOIN captures c ON c.tenant_id = r.tenant_id AND c.provider = r.provider AND c.provider_payment_id = r.provider_payment_id AND c.state = 'APPLIED'
+    WHERE r.status <> 'FAILED' GROUP BY r.tenant_id, r.order_id
+)
+SELECT 'ORDER_TOTAL_IS_SUM_OF_LINES'::text AS invariant, o.tenant_id, ARRAY['ord']::text[] AS kinds, ARRAY[o.id]::uuid[] AS ids,
+       format('the total is %s, its lines sum to %s', o.total_minor, coalesce(l.amount, 0))::text AS message
+FROM these o
+LEFT JOIN (
+    SELECT order_lines.tenant_id, order_lines.order_id, sum(order_lines.amount_minor) AS amount
+    FROM order_lines GROUP BY order_lines.tenant_id, order_lines.order_id
+) l ON l.tenant_id = o.tenant_id AND l.order_id = o.id
+WHERE o.total_minor <> coalesce(l.amount, 0)
+
+UNION ALL
+SELECT 'ORDER_ONE_PER_KEY', o.tenant_id, array_agg('ord'::text), array_agg(o.id ORDER BY o.id), format('one key placed %s orders', count(*))
+FROM these o GROUP BY o.tenant_id, o.customer_id, o.idempotency_key HAVING count(*) > 1
+
+UNION ALL
+SELECT 'ORDER_HISTORY_LEGAL', o.tenant_id, ARRAY['ord'], ARRAY[o.id],
+       CASE WHEN s.order_id IS NULL THEN 'the order has no history'
+            WHEN s.position <> s.expected_position THEN format('step %s is missing', s.expected_position)
+            WHEN s.from_status IS DISTINCT FROM s.previous_status THEN format('step %s begins at %s, the one before ended at %s', s.position, s.from_status, s.previous_status)
+            WHEN s.is_last AND s.to_status <> o.status THEN format('the order is %s, its last step ended at %s', o.status, s.to_status)
+            ELSE format('step %s goes from %s to %s', s.position, s.from_status, s.to_status) END
+FROM these o
+LEFT JOIN step s ON s.tenant_id = o.tenant_id AND s.order_id = o.id
+WHERE s.order_id IS NULL OR s.position <> s.expected_position OR s.from_status IS DISTINCT FROM s.previous_status
+   OR s.is_last AND s.to_status <> o.status
+   OR (coalesce(s.from_status, ''), s.to_status) NOT IN (
+        ('', 'PENDING'), ('PENDING', 'PAID'), ('PENDING', 'CANCELLED'), ('PAID', 'FULFILLED'), ('PAID', 'REFUNDED'), ('FULFILLED', 'REFUNDED'))
+      AND s.from_status IS DISTINCT FROM s.to_status
+
+UNION ALL
+SELECT 'CAPTURE_ACCOUNTED_FOR', o.tenant_id, ARRAY['ord'], ARRAY[o.id],
+       CASE WHEN a.captures IS NULL THEN format('the order is %s and nothing paid it', o.status)
+            WHEN o.paid_at IS NULL THEN format('the order is %s, and a capture is said to pay it', o.status)
+            WHEN a.captures > 1 THEN format('%s captures are said to pay it', a.captures)
+            ELSE format('it costs %s %s and was paid %s %s', o.total_minor, o.currency, a.amount_minor, a.currency) END
+FROM these o
+LEFT JOIN applied a ON a.tenant_id = o.tenant_id AND a.order_id = o.id
+WHERE (o.paid_at IS NOT NULL) <> (a.captures IS NOT NULL) OR a.captures > 1 OR a.amount_minor <> o.total_minor OR a.currency <> o.currency
+
+UNION ALL
+SELECT 'CAPTURE_ACCOUNTED_FOR', o.tenant_id, ARRAY['ord'], ARRAY[o.id], format('the capture %s is flagged, and nobody is asked to look', c.provider_payment_id)
+FROM these o
+JOIN captures c ON c.tenant_id = o.tenant_id AND c.order_id = o.id
+WHERE c.state = 'FLAGGED' AND o.attention IS NULL
+
+UNION ALL
+SELECT 'REFUNDS_ACCOUNTED_FOR', o.tenant_id, ARRAY['ord'], ARRAY[o.id],
+       CASE WHEN o.refunded_minor <> coalesce(r.reserved_minor, 0)
+            THEN format('it is said that %s is refunded, the refunds sum to %s', o.refunded_minor, coalesce(r.reserved_minor, 0))
+            ELSE format('the order is %s, and %s of %s went back', o.status, coalesce(r.succeeded_minor, 0), o.total_minor) END
+FROM these o
+LEFT JOIN refunded r ON r.tenant_id = o.tenant_id AND r.order_id = o.id
+WHERE o.refunded_minor <> coalesce(r.reserved_minor, 0)
+   OR o.status = 'REFUNDED' AND coalesce(r.succeeded_minor, 0) <> o.total_minor
+   OR o.status IN ('PAID', 'FULFILLED') AND o.total_minor > 0 AND r.succeeded_minor = o.total_minor
+
+UNION ALL
+SELECT 'EVENT_APPLIED_ONCE', r.tenant_id, array_agg('ref'::text), array_agg(r.id ORDER BY r.id), format('the provider''s refund %s stands in %s rows', r.provider_refund_id, count(*))
+FROM refunds r
+WHERE r.provider_refund_id IS NOT NULL AND (r.tenant_id = @tenant_id OR @tenant_id = '00000000-0000-0000-0000-000000000000')
+GROUP BY r.tenant_id, r.provider, r.provider_refund_id HAVING count(*) > 1
+
+ORDER BY 1, 2, 4;
+
+-- name: EveryStrayEvent :many
+-- Webhooks that wait and are about nothing that is ours: no violation, but an operator is to know.
+SELECT provider, event_id, reference, received_at FROM ops.payment_events
+WHERE processed_at IS NULL AND payment_events.tenant_id IS NULL
+ORDER BY received_at, provider, event_id
+LIMIT @row_limit;

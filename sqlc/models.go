@@ -24,6 +24,18 @@ type AccessToken struct {
 	UpdatedAt  domain.Version
 }
 
+type Capture struct {
+	TenantID          domain.TenantID
+	Provider          string
+	ProviderPaymentID string
+	OrderID           domain.OrderID
+	AmountMinor       domain.Cents
+	Currency          domain.CurrencyCode
+	State             domain.CaptureState
+	CapturedAt        time.Time
+	UpdatedAt         domain.Version
+}
+
 type Customer struct {
 	TenantID             domain.TenantID
 	ID                   domain.CustomerID
@@ -84,11 +96,161 @@ type InvoiceSeries struct {
 	CreatedAt            time.Time
 }
 
+type OpsPaymentEvent struct {
+	Provider    string
+	EventID     string
+	Kind        domain.FactKind
+	Reference   string
+	TenantID    *domain.TenantID
+	PaymentID   string
+	RefundID    string
+	AmountMinor domain.Cents
+	Currency    domain.CurrencyCode
+	ReceivedAt  time.Time
+	ProcessedAt *time.Time
+	Result      *string
+	Conflicts   int32
+	Conflict    []byte
+}
+
+type OpsSimulatedPayment struct {
+	IdempotencyKey string
+	PaymentID      string
+	Reference      string
+	Method         string
+	AmountMinor    domain.Cents
+	Currency       domain.CurrencyCode
+	Status         string
+	Calls          int32
+	CreatedAt      time.Time
+}
+
+type OpsSimulatedRefund struct {
+	IdempotencyKey string
+	RefundID       string
+	PaymentID      string
+	AmountMinor    domain.Cents
+	CreatedAt      time.Time
+}
+
 type OpsTenant struct {
 	ID        domain.TenantID
 	Handle    string
 	Name      string
 	CreatedAt time.Time
+}
+
+type Order struct {
+	TenantID             domain.TenantID
+	ID                   domain.OrderID
+	CustomerID           domain.CustomerID
+	IdempotencyKey       string
+	Status               domain.OrderStatus
+	Currency             domain.CurrencyCode
+	TotalMinor           domain.Cents
+	RefundedMinor        domain.Cents
+	Attention            *string
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	CreatedBy            string
+	CreatedAt            time.Time
+	PaidAt               *time.Time
+	FulfilledAt          *time.Time
+	CancelledAt          *time.Time
+	RefundedAt           *time.Time
+	UpdatedAt            domain.Version
+}
+
+type OrderHistory struct {
+	TenantID             domain.TenantID
+	ID                   domain.UUID
+	OrderID              domain.OrderID
+	Position             int32
+	Event                string
+	FromStatus           *domain.OrderStatus
+	ToStatus             domain.OrderStatus
+	Detail               *string
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	MovedBy              string
+	MovedAt              time.Time
+}
+
+type OrderLine struct {
+	TenantID       domain.TenantID
+	OrderID        domain.OrderID
+	Position       int32
+	ProductID      domain.ProductID
+	Name           string
+	Quantity       int32
+	UnitPriceMinor domain.Cents
+	AmountMinor    domain.Cents
+	TakesStock     bool
+}
+
+type PaymentAttempt struct {
+	TenantID          domain.TenantID
+	ID                domain.AttemptID
+	OrderID           domain.OrderID
+	Ordinal           int32
+	Provider          string
+	Method            string
+	Status            domain.AttemptStatus
+	ProviderPaymentID *string
+	Failure           *string
+	CreatedAt         time.Time
+	EndedAt           *time.Time
+	UpdatedAt         domain.Version
+}
+
+type Product struct {
+	TenantID             domain.TenantID
+	ID                   domain.ProductID
+	SKU                  string
+	Name                 string
+	UnitPriceMinor       domain.Cents
+	Currency             domain.CurrencyCode
+	Active               bool
+	TracksStock          bool
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	CreatedBy            string
+	CreatedAt            time.Time
+	UpdatedAt            domain.Version
+}
+
+type ProductChange struct {
+	TenantID             domain.TenantID
+	ID                   domain.UUID
+	ProductID            domain.ProductID
+	Name                 string
+	UnitPriceMinor       domain.Cents
+	Active               bool
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	ChangedBy            string
+	ChangedAt            time.Time
+}
+
+type ProductStock struct {
+	TenantID  domain.TenantID
+	ProductID domain.ProductID
+	Available int64
+}
+
+type Refund struct {
+	TenantID          domain.TenantID
+	ID                domain.RefundID
+	OrderID           domain.OrderID
+	Provider          string
+	ProviderPaymentID string
+	ProviderRefundID  *string
+	AmountMinor       domain.Cents
+	Status            domain.RefundStatus
+	Failure           *string
+	CreatedAt         time.Time
+	EndedAt           *time.Time
+	UpdatedAt         domain.Version
 }
 
 type SeriesCounter struct {

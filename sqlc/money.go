@@ -14,3 +14,31 @@ func (i *Invoice) AmountDue() domain.Money {
 	}
 	return domain.Money{Currency: i.Currency}
 }
+
+// UnitPrice is what one costs.
+func (p *Product) UnitPrice() domain.Money {
+	return domain.Money{AmountMinor: p.UnitPriceMinor, Currency: p.Currency}
+}
+
+// Total is the sum of the order's lines.
+func (o *Order) Total() domain.Money {
+	return domain.Money{AmountMinor: o.TotalMinor, Currency: o.Currency}
+}
+
+// Refunded is what has been given back, or is about to be.
+func (o *Order) Refunded() domain.Money {
+	return domain.Money{AmountMinor: o.RefundedMinor, Currency: o.Currency}
+}
+
+// Amount is what was taken.
+func (c *Capture) Amount() domain.Money {
+	return domain.Money{AmountMinor: c.AmountMinor, Currency: c.Currency}
+}
+
+// Amount is what the event says; nil where it names no currency.
+func (e *OpsPaymentEvent) Amount() *domain.Money {
+	if e.Currency == "" {
+		return nil
+	}
+	return &domain.Money{AmountMinor: e.AmountMinor, Currency: e.Currency}
+}

@@ -17,6 +17,16 @@ type AllocateInvoicePayload struct {
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
+// The order, or why it stands where it stood.
+type CancelOrderPayload struct {
+	// The order.
+	Order *sqlc.Order `json:"order,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why it was not moved.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
 // The customer, or why there is none.
 type CreateCustomerPayload struct {
 	// The customer.
@@ -31,6 +41,16 @@ type CreateCustomerPayload struct {
 type CreateInvoiceSeriesPayload struct {
 	// The series.
 	Series *sqlc.InvoiceSeries `json:"series,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing was made.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// The product, or why there is none.
+type CreateProductPayload struct {
+	// The product.
+	Product *sqlc.Product `json:"product,omitempty"`
 	// Whether an earlier request with the same idempotency key did the work.
 	Replayed bool `json:"replayed"`
 	// Why nothing was made.
@@ -53,6 +73,16 @@ type CustomerEdge struct {
 	Cursor string `json:"cursor"`
 	// The customer.
 	Node *sqlc.Customer `json:"node"`
+}
+
+// The order, or why it stands where it stood.
+type FulfillOrderPayload struct {
+	// The order.
+	Order *sqlc.Order `json:"order,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why it was not moved.
+	UserErrors []domain.UserError `json:"userErrors"`
 }
 
 // A page of invoices.
@@ -95,6 +125,24 @@ type InvoiceSeriesEdge struct {
 type Mutation struct {
 }
 
+// A page of orders.
+type OrderConnection struct {
+	// The rows with their cursors.
+	Edges []*OrderEdge `json:"edges"`
+	// The rows.
+	Nodes []*sqlc.Order `json:"nodes"`
+	// Where the page lies.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// An order in a list.
+type OrderEdge struct {
+	// Where the row stands in the list; opaque.
+	Cursor string `json:"cursor"`
+	// The order.
+	Node *sqlc.Order `json:"node"`
+}
+
 // Where a page lies in its list.
 type PageInfo struct {
 	// Whether rows follow the page.
@@ -107,6 +155,82 @@ type PageInfo struct {
 	EndCursor *string `json:"endCursor,omitempty"`
 }
 
+// A page of payment events.
+type PaymentEventConnection struct {
+	// The rows with their cursors.
+	Edges []*PaymentEventEdge `json:"edges"`
+	// The rows.
+	Nodes []*sqlc.OpsPaymentEvent `json:"nodes"`
+	// Where the page lies.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A payment event in a list.
+type PaymentEventEdge struct {
+	// Where the row stands in the list; opaque.
+	Cursor string `json:"cursor"`
+	// The event.
+	Node *sqlc.OpsPaymentEvent `json:"node"`
+}
+
+// The order, or why there is none. A payment that is declined or whose outcome is not known is no error: the order is PENDING.
+type PlaceOrderPayload struct {
+	// The order.
+	Order *sqlc.Order `json:"order,omitempty"`
+	// Whether an earlier request with the same idempotency key placed it.
+	Replayed bool `json:"replayed"`
+	// Why no order was placed.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// A page of products.
+type ProductConnection struct {
+	// The rows with their cursors.
+	Edges []*ProductEdge `json:"edges"`
+	// The rows.
+	Nodes []*sqlc.Product `json:"nodes"`
+	// Where the page lies.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A product in a list.
+type ProductEdge struct {
+	// Where the row stands in the list; opaque.
+	Cursor string `json:"cursor"`
+	// The product.
+	Node *sqlc.Product `json:"node"`
+}
+
 // What can be read. The fields of one request need not be of one moment.
 type Query struct {
+}
+
+// The order, or why nothing is given back.
+type RefundOrderPayload struct {
+	// The order.
+	Order *sqlc.Order `json:"order,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing is given back.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// The order, or why there is no new attempt.
+type RetryPaymentPayload struct {
+	// The order.
+	Order *sqlc.Order `json:"order,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why there is no new attempt.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// The product, or why it is as it was.
+type UpdateProductPayload struct {
+	// The product.
+	Product *sqlc.Product `json:"product,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing was changed.
+	UserErrors []domain.UserError `json:"userErrors"`
 }

@@ -45,7 +45,7 @@ type SeedCmd struct{}
 // Run makes the tenant demo with its data, once.
 func (SeedCmd) Run(ctx context.Context, w *World) error {
 	return with(ctx, w, false, func(app *App) error {
-		d, err := demo.Seed(ctx, app.Invoicing)
+		d, err := demo.Seed(ctx, app.Invoicing, app.Ordering)
 		if err != nil {
 			return err
 		}
@@ -218,10 +218,32 @@ func (c DoctorCmd) Run(ctx context.Context, w *World) error {
 		for _, v := range report.Violations {
 			_, _ = fmt.Fprintf(w.Stdout, "%s %s %s: %s\n", v.Invariant, v.TenantID, strings.Join(v.IDs, " "), v.Message)
 		}
+		if tenant == (domain.TenantID{}) {
+			stray, err := doctor.Stray(ctx, app.DB, 20)
+			if err != nil {
+				return err
+			}
+			for _, e := range stray {
+				_, _ = fmt.Fprintf(w.Stdout, "note: webhook %s of %s waits, about %q, which is not known\n", e.EventID, e.Provider, e.Reference)
+			}
+		}
 		if !report.Healthy() {
 			return ErrUnhealthy
 		}
 		_, err = fmt.Fprintf(w.Stdout, "healthy: %d invariants hold\n", len(report.Invariants))
+		return err
+	})
+}
+
+// ReconcileCmd is "reconcile".
+type ReconcileCmd struct{}
+
+// Run settles every pending order, whatever its age, once.
+func (ReconcileCmd) Run(ctx context.Context, w *World) error {
+	return with(ctx, w, false, func(app *App) error {
+		r, err := app.Ordering.Reconcile(ctx, 0)
+		_, _ = fmt.Fprintf(w.Stdout, "payments settled %d, still unknown %d, for a person %d; refunds settled %d; webhooks applied %d, waiting %d\n",
+			r.Settled, r.Pending, r.Flagged, r.Refunds, r.Events, r.Waiting)
 		return err
 	})
 }

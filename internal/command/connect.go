@@ -14,6 +14,8 @@ import (
 	"countersign/internal/database"
 	"countersign/internal/invoicing"
 	"countersign/internal/localpg"
+	"countersign/internal/ordering"
+	"countersign/internal/payment"
 	"countersign/internal/requestid"
 	"countersign/internal/txn"
 )
@@ -40,6 +42,8 @@ type App struct {
 	DB        *txn.DB
 	Tokens    *auth.Tokens
 	Invoicing *invoicing.Service
+	Ordering  *ordering.Service
+	Provider  payment.Provider
 
 	local *localpg.Server
 }
@@ -89,6 +93,8 @@ func Connect(ctx context.Context, w *World, migrate bool) (app *App, err error) 
 		AcquireTimeout: w.Config.AcquireTimeout, WriteTimeout: w.Config.MutationTimeout, Logger: w.Logger,
 	})
 	app.Tokens, app.Invoicing = auth.NewTokens(app.DB), invoicing.New(app.DB)
+	app.Provider = payment.NewSimulated(app.DB, w.Config.SimulatedDelay, w.Config.WebhookSecrets)
+	app.Ordering = ordering.New(app.DB, app.Provider)
 	return app, nil
 }
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/caarlos0/env/v11"
+
+	"countersign/internal/payment"
 )
 
 // Environment is what a server is for.
@@ -34,6 +36,9 @@ type Config struct {
 	MaxConns          int32         `env:"COUNTERSIGN_DATABASE_MAX_CONNS" envDefault:"20" desc:"connections to the database, at most"`
 	AcquireTimeout    time.Duration `env:"COUNTERSIGN_DATABASE_ACQUIRE_TIMEOUT" envDefault:"2s" desc:"how long a request waits for a connection before it is answered BUSY"`
 	MutationTimeout   time.Duration `env:"COUNTERSIGN_MUTATION_TIMEOUT" envDefault:"10s" desc:"how long an accepted mutation may take, whether its client waits or not"`
+	WebhookSecrets    []string      `env:"COUNTERSIGN_SIMULATED_WEBHOOK_SECRETS" desc:"secrets that sign the simulated provider's webhooks, comma-separated, two during a rotation: at least 16 characters each, or whsec_ and base 64; required in production, a known one in development"`
+	SimulatedDelay    time.Duration `env:"COUNTERSIGN_SIMULATED_DELAY" envDefault:"3s" desc:"how long the simulated provider takes for the method sim_slow"`
+	ReconcileInterval time.Duration `env:"COUNTERSIGN_RECONCILE_INTERVAL" envDefault:"1m" desc:"how often payments of unknown outcome are looked up; those at least as old as this"`
 	ListenAddr        string        `env:"LISTEN_ADDR" envDefault:"127.0.0.1:8080" desc:"address to serve on; port 0 takes any free one"`
 	Env               Environment   `env:"COUNTERSIGN_ENV" envDefault:"development" desc:"development or production"`
 	LogLevel          slog.Level    `env:"COUNTERSIGN_LOG_LEVEL" envDefault:"INFO" desc:"DEBUG, INFO, WARN or ERROR"`
@@ -48,8 +53,14 @@ func Load(environ []string) (c Config, err error) {
 	if err != nil {
 		return c, firstFault(err)
 	}
+	if c.Env == Development && len(c.WebhookSecrets) == 0 {
+		c.WebhookSecrets = []string{DevelopmentWebhookSecret}
+	}
 	return c, c.check()
 }
+
+// DevelopmentWebhookSecret signs webhooks where nobody has said what else does. It is known to all.
+const DevelopmentWebhookSecret = "whsec_Y291bnRlcnNpZ24gaW4gZGV2ZWxvcG1lbnQ="
 
 func (c Config) check() error {
 	switch {
@@ -67,6 +78,9 @@ func (c Config) check() error {
 			return fmt.Errorf("COUNTERSIGN_POSTGRES_BIN has no postgres: %w", err)
 		}
 	}
+	if err := payment.CheckSecrets(c.WebhookSecrets); err != nil {
+		return fmt.Errorf("COUNTERSIGN_SIMULATED_WEBHOOK_SECRETS: %w", err)
+	}
 	for name, url := range map[string]string{"DATABASE_URL": c.DatabaseURL, "DATABASE_DIRECT_URL": c.DatabaseDirectURL} {
 		if url != "" && !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
 			return fmt.Errorf("%s is no postgres:// URL", name) // its value may hold a password
@@ -75,6 +89,7 @@ func (c Config) check() error {
 	for name, d := range map[string]time.Duration{
 		"COUNTERSIGN_DATABASE_ACQUIRE_TIMEOUT": c.AcquireTimeout, "COUNTERSIGN_MUTATION_TIMEOUT": c.MutationTimeout,
 		"COUNTERSIGN_SHUTDOWN_TIMEOUT": c.ShutdownTimeout, "COUNTERSIGN_DRAIN_DELAY": c.DrainDelay + 1,
+		"COUNTERSIGN_SIMULATED_DELAY": c.SimulatedDelay + 1, "COUNTERSIGN_RECONCILE_INTERVAL": c.ReconcileInterval,
 	} {
 		if d <= 0 {
 			return fmt.Errorf("%s is a duration above zero, such as 10s", name)

@@ -68,6 +68,9 @@ func Migrate(ctx context.Context, url, login string, logger *slog.Logger) (appli
 		if applied, err = up(ctx, db, logger); err != nil {
 			return err
 		}
+		if err := upRiver(ctx, config); err != nil {
+			return err
+		}
 		if set, err := timeoutsSet(ctx, conn, login); set || err != nil {
 			return err // an operator's own are left alone
 		}

@@ -17,6 +17,13 @@ var invariants = []string{
 	"TOTAL_IS_SUM_OF_LINES", // an invoice's total is the sum of its lines and its rounding
 	"COUNTER_MATCHES_DATA",  // the next number of a series follows its last
 	"OPERATION_ONCE",        // an operation took effect once
+
+	"ORDER_TOTAL_IS_SUM_OF_LINES", // an order's total is the sum of its lines
+	"ORDER_ONE_PER_KEY",           // a key placed one order
+	"ORDER_HISTORY_LEGAL",         // an order's steps are those of the state machine, none missing
+	"CAPTURE_ACCOUNTED_FOR",       // each capture pays its order, is a refund due, or is flagged; what is paid was paid once
+	"REFUNDS_ACCOUNTED_FOR",       // what is refunded is the sum of the refunds
+	"EVENT_APPLIED_ONCE",          // a provider's refund was applied once
 }
 
 // Report is what a check found.
@@ -43,16 +50,34 @@ func Check(ctx context.Context, db *txn.DB, tenant domain.TenantID) (*Report, er
 		report := &Report{Invariants: invariants}
 		rows, err := q.EveryInvoicingViolation(ctx, sqlc.EveryInvoicingViolationParams{TenantID: tenant})
 		for _, row := range rows {
-			report.add(*row)
+			report.add(violation(*row))
+		}
+		if err != nil {
+			return report, err
+		}
+		ofOrders, err := q.EveryOrderingViolation(ctx, sqlc.EveryOrderingViolationParams{TenantID: tenant})
+		for _, row := range ofOrders {
+			report.add(violation(*row))
 		}
 		return report, err
 	})
 }
 
-func (r *Report) add(row sqlc.EveryInvoicingViolationRow) {
+// violation is a row of each of the doctor's queries.
+type violation sqlc.EveryInvoicingViolationRow
+
+func (r *Report) add(row violation) {
 	v := &Violation{Invariant: row.Invariant, TenantID: row.TenantID, Message: row.Message, IDs: make([]string, len(row.Ids))}
 	for i, id := range row.Ids {
 		v.IDs[i] = domain.PrintID(row.Kinds[i], id)
 	}
 	r.Violations = append(r.Violations, v)
+}
+
+// Stray are the webhooks that wait and are about nothing that is ours, at most limit of them: no
+// violation, but an operator is to know.
+func Stray(ctx context.Context, db *txn.DB, limit int32) ([]*sqlc.EveryStrayEventRow, error) {
+	return txn.Read(ctx, db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.EveryStrayEventRow, error) {
+		return q.EveryStrayEvent(ctx, sqlc.EveryStrayEventParams{RowLimit: limit})
+	})
 }

@@ -16,6 +16,15 @@ const (
 	CodePeriodClosed         Code = "PERIOD_CLOSED"
 	CodeCodeTaken            Code = "CODE_TAKEN"
 	CodeSeriesKindMismatch   Code = "SERIES_KIND_MISMATCH"
+	CodePriceChanged         Code = "PRICE_CHANGED"
+	CodeInsufficientStock    Code = "INSUFFICIENT_STOCK"
+	CodeCurrencyMismatch     Code = "CURRENCY_MISMATCH"
+	CodeProductInactive      Code = "PRODUCT_INACTIVE"
+	CodeSKUTaken             Code = "SKU_TAKEN"
+	CodeIllegalTransition    Code = "ILLEGAL_TRANSITION"
+	CodeStaleVersion         Code = "STALE_VERSION"
+	CodePaymentInProgress    Code = "PAYMENT_IN_PROGRESS"
+	CodeRefundTooLarge       Code = "REFUND_TOO_LARGE"
 )
 
 // Codes of what no payload can answer: they are errors of the response.
@@ -36,7 +45,9 @@ const (
 var forUser = map[Code]bool{
 	CodeNotFound: true, CodeIdempotencyKeyReused: true, CodeInvalidQuantity: true, CodeInvalidFormat: true,
 	CodeAmountOverflow: true, CodeNegativeTotal: true, CodePeriodClosed: true, CodeCodeTaken: true,
-	CodeSeriesKindMismatch: true,
+	CodeSeriesKindMismatch: true, CodePriceChanged: true, CodeInsufficientStock: true, CodeCurrencyMismatch: true,
+	CodeProductInactive: true, CodeSKUTaken: true, CodeIllegalTransition: true, CodeStaleVersion: true,
+	CodePaymentInProgress: true, CodeRefundTooLarge: true,
 }
 
 // UserError is what a payload's userErrors hold: the interface of that name in the schema. Its

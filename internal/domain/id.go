@@ -18,6 +18,10 @@ type (
 	CustomerID [16]byte // cus_…
 	SeriesID   [16]byte // ser_…
 	InvoiceID  [16]byte // inv_…
+	ProductID  [16]byte // prd_…
+	OrderID    [16]byte // ord_…
+	AttemptID  [16]byte // pay_…
+	RefundID   [16]byte // ref_…
 )
 
 func (id TenantID) String() string   { return printID("ten", id) }
@@ -25,23 +29,39 @@ func (id TokenID) String() string    { return printID("tok", id) }
 func (id CustomerID) String() string { return printID("cus", id) }
 func (id SeriesID) String() string   { return printID("ser", id) }
 func (id InvoiceID) String() string  { return printID("inv", id) }
+func (id ProductID) String() string  { return printID("prd", id) }
+func (id OrderID) String() string    { return printID("ord", id) }
+func (id AttemptID) String() string  { return printID("pay", id) }
+func (id RefundID) String() string   { return printID("ref", id) }
 
 func (id CustomerID) MarshalGQL(w io.Writer) { writeQuoted(w, id.String()) }
 func (id SeriesID) MarshalGQL(w io.Writer)   { writeQuoted(w, id.String()) }
 func (id InvoiceID) MarshalGQL(w io.Writer)  { writeQuoted(w, id.String()) }
+func (id ProductID) MarshalGQL(w io.Writer)  { writeQuoted(w, id.String()) }
+func (id OrderID) MarshalGQL(w io.Writer)    { writeQuoted(w, id.String()) }
+func (id AttemptID) MarshalGQL(w io.Writer)  { writeQuoted(w, id.String()) }
+func (id RefundID) MarshalGQL(w io.Writer)   { writeQuoted(w, id.String()) }
 
 func (id *CustomerID) UnmarshalGQL(v any) (err error) { *id, err = readID[CustomerID](v); return }
 func (id *SeriesID) UnmarshalGQL(v any) (err error)   { *id, err = readID[SeriesID](v); return }
 func (id *InvoiceID) UnmarshalGQL(v any) (err error)  { *id, err = readID[InvoiceID](v); return }
+func (id *ProductID) UnmarshalGQL(v any) (err error)  { *id, err = readID[ProductID](v); return }
+func (id *OrderID) UnmarshalGQL(v any) (err error)    { *id, err = readID[OrderID](v); return }
+func (id *AttemptID) UnmarshalGQL(v any) (err error)  { *id, err = readID[AttemptID](v); return }
+func (id *RefundID) UnmarshalGQL(v any) (err error)   { *id, err = readID[RefundID](v); return }
 
 // In JSON and in logs an id is printed too.
 func (id CustomerID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 func (id SeriesID) MarshalText() ([]byte, error)   { return []byte(id.String()), nil }
 func (id InvoiceID) MarshalText() ([]byte, error)  { return []byte(id.String()), nil }
+func (id ProductID) MarshalText() ([]byte, error)  { return []byte(id.String()), nil }
+func (id OrderID) MarshalText() ([]byte, error)    { return []byte(id.String()), nil }
 
 func (id *CustomerID) UnmarshalText(s []byte) error { return id.UnmarshalGQL(string(s)) }
 func (id *SeriesID) UnmarshalText(s []byte) error   { return id.UnmarshalGQL(string(s)) }
 func (id *InvoiceID) UnmarshalText(s []byte) error  { return id.UnmarshalGQL(string(s)) }
+func (id *ProductID) UnmarshalText(s []byte) error  { return id.UnmarshalGQL(string(s)) }
+func (id *OrderID) UnmarshalText(s []byte) error    { return id.UnmarshalGQL(string(s)) }
 
 // UUID is an id whose noun the type no longer says: an element of an array parameter, or one of
 // the ids that the doctor names.

@@ -18,6 +18,7 @@ import (
 // Server serves HTTP until it is told to stop.
 type Server struct {
 	GraphQL    http.Handler
+	Webhooks   map[string]http.Handler         // of payment providers, by their names
 	Playground http.Handler                    // nil: there is none
 	Ready      func(ctx context.Context) error // nil means ready; its error is shown to operators
 	Logger     *slog.Logger
@@ -68,6 +69,9 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("/graphql", s.GraphQL)
 	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "live", "") })
 	mux.HandleFunc("/readyz", s.readyz)
+	for provider, handler := range s.Webhooks {
+		mux.Handle("/webhooks/payments/"+provider, handler)
+	}
 	if s.Playground != nil {
 		mux.Handle("/", s.Playground)
 	}

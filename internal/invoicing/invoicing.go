@@ -11,6 +11,7 @@ import (
 
 	"countersign/internal/auth"
 	"countersign/internal/domain"
+	"countersign/internal/paging"
 	"countersign/internal/txn"
 	"countersign/sqlc"
 )
@@ -20,24 +21,6 @@ type Service struct{ db *txn.DB }
 
 // New makes a Service of a database.
 func New(db *txn.DB) *Service { return &Service{db: db} }
-
-// byID answers each id at its place with its row, or with nil where there is none that the caller
-// may see: a foreign id answers like an absent one.
-func byID[ID comparable, Row any](ids []ID, rows []*Row, id func(*Row) ID, visible func(*Row) bool) []*Row {
-	found := make(map[ID]*Row, len(rows))
-	for _, row := range rows {
-		if visible(row) {
-			found[id(row)] = row
-		}
-	}
-	out := make([]*Row, len(ids))
-	for i, id := range ids {
-		out[i] = found[id]
-	}
-	return out
-}
-
-func anyone[Row any](*Row) bool { return true }
 
 // notFound is NOT_FOUND where a row was expected, about a field of the input.
 func notFound(err error, noun, field string) error {
@@ -52,8 +35,7 @@ func (s *Service) CustomersByID(ctx context.Context, caller auth.Caller, ids []d
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Customer, error) {
 		return q.GetCustomers(ctx, sqlc.GetCustomersParams{TenantID: caller.TenantID, Ids: ids})
 	})
-	return byID(ids, rows, func(c *sqlc.Customer) domain.CustomerID { return c.ID },
-		func(c *sqlc.Customer) bool { return caller.Sees(c.ID) }), err
+	return paging.InOrder(ids, rows, func(c *sqlc.Customer) (domain.CustomerID, bool) { return c.ID, caller.Sees(c.ID) }), err
 }
 
 // SeriesByID answers each id at its place, nil where there is none.
@@ -61,7 +43,7 @@ func (s *Service) SeriesByID(ctx context.Context, caller auth.Caller, ids []doma
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.InvoiceSeries, error) {
 		return q.GetSeries(ctx, sqlc.GetSeriesParams{TenantID: caller.TenantID, Ids: ids})
 	})
-	return byID(ids, rows, func(r *sqlc.InvoiceSeries) domain.SeriesID { return r.ID }, anyone), err
+	return paging.InOrder(ids, rows, func(r *sqlc.InvoiceSeries) (domain.SeriesID, bool) { return r.ID, true }), err
 }
 
 // InvoicesByID answers each id at its place, nil where there is none.
@@ -69,8 +51,7 @@ func (s *Service) InvoicesByID(ctx context.Context, caller auth.Caller, ids []do
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Invoice, error) {
 		return q.GetInvoices(ctx, sqlc.GetInvoicesParams{TenantID: caller.TenantID, Ids: ids})
 	})
-	return byID(ids, rows, func(i *sqlc.Invoice) domain.InvoiceID { return i.ID },
-		func(i *sqlc.Invoice) bool { return caller.Sees(i.CustomerID) }), err
+	return paging.InOrder(ids, rows, func(i *sqlc.Invoice) (domain.InvoiceID, bool) { return i.ID, caller.Sees(i.CustomerID) }), err
 }
 
 // Line is a line with the currency of its invoice.

@@ -35,3 +35,19 @@ func Cut[T, K any](r Request[K], rows []T) Page[T] {
 	}
 	return Page[T]{Rows: reversed, HasNext: r.Inside, HasPrevious: more}
 }
+
+// InOrder answers each id at its place with its row, or with nil where there is none that may be
+// seen: an id that is hidden answers like one that does not exist.
+func InOrder[ID comparable, Row any](ids []ID, rows []*Row, of func(*Row) (id ID, visible bool)) []*Row {
+	found := make(map[ID]*Row, len(rows))
+	for _, row := range rows {
+		if id, visible := of(row); visible {
+			found[id] = row
+		}
+	}
+	out := make([]*Row, len(ids))
+	for i, id := range ids {
+		out[i] = found[id]
+	}
+	return out
+}

@@ -14,8 +14,16 @@ func ofConstraint(e *pgconn.PgError) (verdict, error) {
 	case "customers_operation_key", "customers_pkey",
 		"invoice_series_operation_key", "invoice_series_pkey", "series_counters_pkey",
 		"invoices_operation_key", "invoices_pkey", "invoice_lines_pkey",
-		"access_tokens_pkey", "access_tokens_secret_hash_key":
+		"access_tokens_pkey", "access_tokens_secret_hash_key",
+		"products_operation_key", "products_pkey", "product_stock_pkey", "product_changes_operation_key", "product_changes_pkey",
+		"orders_idempotency_key", "orders_operation_key", "orders_pkey", "order_lines_pkey", "order_lines_product_key",
+		"order_history_operation_key", "order_history_id_key", "payment_attempts_pkey", "refunds_pkey":
 		return replayed, e
+
+	// Somebody else was faster with the same thing: read what is there now, and decide again.
+	case "order_history_pkey", "payment_attempts_ordinal_key", "payment_attempts_one_pending_key",
+		"captures_pkey", "captures_one_applied_key", "refunds_provider_refund_key":
+		return again, e
 
 	// A number that the counter gave out and that is taken: once may be a counter that was just
 	// mended; twice is for a person.
@@ -27,7 +35,11 @@ func ofConstraint(e *pgconn.PgError) (verdict, error) {
 		return answer, refuse(e, domain.CodeCodeTaken, "a series with this code exists", "code")
 	case "invoice_series_number_pattern_key":
 		return answer, refuse(e, domain.CodeInvalidFormat, "another series prints the same numbers", "format")
-	case "invoices_customer_fkey", "access_tokens_customer_fkey":
+	case "products_sku_key":
+		return answer, refuse(e, domain.CodeSKUTaken, "a product with this SKU exists", "sku")
+	case "orders_refund_within_total":
+		return answer, refuse(e, domain.CodeRefundTooLarge, "more than is left to refund", "amountMinor")
+	case "invoices_customer_fkey", "orders_customer_fkey", "access_tokens_customer_fkey":
 		return answer, refuse(e, domain.CodeNotFound, "no such customer", "customerId")
 	}
 	return answer, e

@@ -1,0 +1,78 @@
+package graph
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"countersign/graph/model"
+	"countersign/internal/domain"
+	"countersign/internal/ordering"
+	"countersign/sqlc"
+)
+
+var (
+	productKeys = idKeys[domain.ProductID]("product")
+	orderKeys   = idKeys[domain.OrderID]("order")
+)
+
+// eventKeys are the keys of the inbox, in order of arrival.
+var eventKeys = keys[ordering.EventKey]{
+	list:    "event",
+	lowest:  ordering.EventKey{ReceivedAt: time.Unix(0, 0)},
+	highest: ordering.EventKey{ReceivedAt: time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)},
+	write: func(k ordering.EventKey) []byte {
+		raw, _ := json.Marshal(k) // times and strings
+		return raw
+	},
+	read: func(raw []byte) (k ordering.EventKey, ok bool) {
+		err := json.Unmarshal(raw, &k)
+		return k, err == nil && k.EventID != ""
+	},
+}
+
+func (r *Resolver) products(ctx context.Context, f *ordering.ProductFilter, w window) (*model.ProductConnection, error) {
+	req, err := request(productKeys, w)
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		f = &ordering.ProductFilter{}
+	}
+	page, err := r.Ordering.ListProducts(ctx, caller(ctx), *f, req)
+	rows, info := edges(productKeys, w, page, func(p *sqlc.Product) domain.ProductID { return p.ID },
+		func(cursor string, p *sqlc.Product) *model.ProductEdge {
+			return &model.ProductEdge{Cursor: cursor, Node: p}
+		})
+	return &model.ProductConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}, err
+}
+
+func (r *Resolver) orders(ctx context.Context, f *ordering.OrderFilter, w window) (*model.OrderConnection, error) {
+	req, err := request(orderKeys, w)
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		f = &ordering.OrderFilter{}
+	}
+	page, err := r.Ordering.ListOrders(ctx, caller(ctx), *f, req)
+	rows, info := edges(orderKeys, w, page, func(o *sqlc.Order) domain.OrderID { return o.ID },
+		func(cursor string, o *sqlc.Order) *model.OrderEdge { return &model.OrderEdge{Cursor: cursor, Node: o} })
+	return &model.OrderConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}, err
+}
+
+func (r *Resolver) paymentEvents(ctx context.Context, w window) (*model.PaymentEventConnection, error) {
+	req, err := request(eventKeys, w)
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.Ordering.ListEvents(ctx, caller(ctx), req)
+	rows, info := edges(eventKeys, w, page,
+		func(e *sqlc.OpsPaymentEvent) ordering.EventKey {
+			return ordering.EventKey{ReceivedAt: e.ReceivedAt, Provider: e.Provider, EventID: e.EventID}
+		},
+		func(cursor string, e *sqlc.OpsPaymentEvent) *model.PaymentEventEdge {
+			return &model.PaymentEventEdge{Cursor: cursor, Node: e}
+		})
+	return &model.PaymentEventConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}, err
+}

@@ -1,0 +1,91 @@
+// Package jobs runs what has to be done from time to time, on whichever replica: River keeps one
+// leader among them, and its jobs in the database.
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"countersign/internal/ordering"
+)
+
+// Schema is where River's tables live.
+const Schema = "ops"
+
+// Runner runs the jobs until it is stopped.
+type Runner struct{ client *river.Client[pgx.Tx] }
+
+// reconcileArgs is the job that settles pending orders.
+type reconcileArgs struct{}
+
+// Kind names the job.
+func (reconcileArgs) Kind() string { return "reconcile" }
+
+// InsertOpts keeps one of it at a time.
+func (reconcileArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByArgs: true, ByPeriod: time.Second}}
+}
+
+type reconcileWorker struct {
+	river.WorkerDefaults[reconcileArgs]
+	ordering *ordering.Service
+	minAge   time.Duration
+	logger   *slog.Logger
+}
+
+// Work reconciles once. What fails is tried again by the next job.
+func (w *reconcileWorker) Work(ctx context.Context, _ *river.Job[reconcileArgs]) error {
+	done, err := w.ordering.Reconcile(ctx, w.minAge)
+	if done != (ordering.Reconciled{}) {
+		w.logger.InfoContext(ctx, "reconciled", slog.Any("done", done))
+	}
+	return err
+}
+
+// Timeout bounds one run.
+func (*reconcileWorker) Timeout(*river.Job[reconcileArgs]) time.Duration { return 10 * time.Minute }
+
+// Start begins to run the jobs: what is still unknown after the interval is looked at once an
+// interval.
+func Start(ctx context.Context, pool *pgxpool.Pool, o *ordering.Service, every time.Duration, logger *slog.Logger) (*Runner, error) {
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &reconcileWorker{ordering: o, minAge: every, logger: logger})
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
+		Schema:   Schema,
+		Logger:   slog.New(warnings{logger.Handler()}),
+		Workers:  workers,
+		Queues:   map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}},
+		PollOnly: true, // LISTEN needs a session of its own, which a pooler does not give
+		PeriodicJobs: []*river.PeriodicJob{river.NewPeriodicJob(river.PeriodicInterval(every),
+			func() (river.JobArgs, *river.InsertOpts) { return reconcileArgs{}, nil }, &river.PeriodicJobOpts{RunOnStart: true})},
+		FetchPollInterval: time.Second,
+		ReindexerSchedule: never{}, // reindexing needs the tables' owner
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Runner{client}, client.Start(ctx)
+}
+
+// Stop lets the jobs at work finish.
+func (r *Runner) Stop(ctx context.Context) error { return r.client.Stop(ctx) }
+
+// never is a schedule that does not come.
+type never struct{}
+
+// Next is beyond anybody's patience.
+func (never) Next(now time.Time) time.Time { return now.AddDate(1000, 0, 0) }
+
+// warnings is a log handler that leaves out what River says every few seconds.
+type warnings struct{ slog.Handler }
+
+// Enabled lets warnings through.
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}

@@ -1,0 +1,164 @@
+// Package ordering says what happens to products and orders: placing, paying, fulfilling,
+// cancelling and refunding, what a provider's webhooks do, and how what is unknown is settled.
+package ordering
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"countersign/internal/auth"
+	"countersign/internal/domain"
+	"countersign/internal/paging"
+	"countersign/internal/payment"
+	"countersign/internal/txn"
+	"countersign/sqlc"
+)
+
+// callTimeout bounds one call of the provider.
+const callTimeout = 30 * time.Second
+
+// Service holds the use cases.
+type Service struct {
+	db       *txn.DB
+	provider payment.Provider
+}
+
+// New makes a Service of a database and the provider that its orders are paid through.
+func New(db *txn.DB, provider payment.Provider) *Service { return &Service{db, provider} }
+
+type outcome = txn.Outcome[*sqlc.Order]
+
+// OrdersByID answers each id at its place, nil where there is none that the caller may know of.
+func (s *Service) OrdersByID(ctx context.Context, caller auth.Caller, ids []domain.OrderID) ([]*sqlc.Order, error) {
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Order, error) {
+		return q.GetOrders(ctx, sqlc.GetOrdersParams{TenantID: caller.TenantID, Ids: ids})
+	})
+	return paging.InOrder(ids, rows, func(o *sqlc.Order) (domain.OrderID, bool) { return o.ID, caller.Sees(o.CustomerID) }), err
+}
+
+// OrderFilter narrows a list of orders; what is nil does not.
+type OrderFilter struct {
+	CustomerID *domain.CustomerID
+	Status     *domain.OrderStatus
+}
+
+// ListOrders returns a page of orders, in order of creation.
+func (s *Service) ListOrders(ctx context.Context, caller auth.Caller, f OrderFilter, p paging.Request[domain.OrderID]) (paging.Page[*sqlc.Order], error) {
+	arg := sqlc.ListOrdersParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+	if f.CustomerID != nil {
+		arg.CustomerID = *f.CustomerID
+	}
+	if f.Status != nil {
+		arg.Status = *f.Status
+	}
+	var ok bool
+	if arg.CustomerID, ok = caller.Narrow(arg.CustomerID); !ok {
+		return paging.Page[*sqlc.Order]{}, nil
+	}
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Order, error) {
+		if p.Backward {
+			return q.ListOrdersBackward(ctx, sqlc.ListOrdersBackwardParams(arg))
+		}
+		return q.ListOrders(ctx, arg)
+	})
+	return paging.Cut(p, rows), err
+}
+
+// Line is a line of an order with the order's currency.
+type Line struct {
+	*sqlc.OrderLine
+	Currency domain.CurrencyCode
+}
+
+// UnitPrice is what one cost when the order was placed.
+func (l *Line) UnitPrice() domain.Money {
+	return domain.Money{AmountMinor: l.UnitPriceMinor, Currency: l.Currency}
+}
+
+// Amount is quantity × unit price.
+func (l *Line) Amount() domain.Money {
+	return domain.Money{AmountMinor: l.AmountMinor, Currency: l.Currency}
+}
+
+// LinesOf answers each order's lines at its place.
+func (s *Service) LinesOf(ctx context.Context, caller auth.Caller, orders []*sqlc.Order) ([][]*Line, error) {
+	rows, err := ofOrders(ctx, s, orders, func(ctx context.Context, q *sqlc.Queries, ids []domain.OrderID) ([]*sqlc.OrderLine, error) {
+		return q.ListOrderLines(ctx, sqlc.ListOrderLinesParams{TenantID: caller.TenantID, OrderIds: ids})
+	}, func(row *sqlc.OrderLine) domain.OrderID { return row.OrderID })
+	lines := make([][]*Line, len(rows))
+	for i, of := range rows {
+		for _, row := range of {
+			lines[i] = append(lines[i], &Line{row, orders[i].Currency})
+		}
+	}
+	return lines, err
+}
+
+// AttemptsOf answers each order's payment attempts at its place, oldest first.
+func (s *Service) AttemptsOf(ctx context.Context, caller auth.Caller, orders []*sqlc.Order) ([][]*sqlc.PaymentAttempt, error) {
+	return ofOrders(ctx, s, orders, func(ctx context.Context, q *sqlc.Queries, ids []domain.OrderID) ([]*sqlc.PaymentAttempt, error) {
+		return q.ListPaymentAttempts(ctx, sqlc.ListPaymentAttemptsParams{TenantID: caller.TenantID, OrderIds: ids})
+	}, func(row *sqlc.PaymentAttempt) domain.OrderID { return row.OrderID })
+}
+
+// CapturesOf answers each order's captures at its place, oldest first.
+func (s *Service) CapturesOf(ctx context.Context, caller auth.Caller, orders []*sqlc.Order) ([][]*sqlc.Capture, error) {
+	return ofOrders(ctx, s, orders, func(ctx context.Context, q *sqlc.Queries, ids []domain.OrderID) ([]*sqlc.Capture, error) {
+		return q.ListCaptures(ctx, sqlc.ListCapturesParams{TenantID: caller.TenantID, OrderIds: ids})
+	}, func(row *sqlc.Capture) domain.OrderID { return row.OrderID })
+}
+
+// RefundsOf answers each order's refunds at its place, oldest first.
+func (s *Service) RefundsOf(ctx context.Context, caller auth.Caller, orders []*sqlc.Order) ([][]*Refund, error) {
+	rows, err := ofOrders(ctx, s, orders, func(ctx context.Context, q *sqlc.Queries, ids []domain.OrderID) ([]*sqlc.Refund, error) {
+		return q.ListRefunds(ctx, sqlc.ListRefundsParams{TenantID: caller.TenantID, OrderIds: ids})
+	}, func(row *sqlc.Refund) domain.OrderID { return row.OrderID })
+	refunds := make([][]*Refund, len(rows))
+	for i, of := range rows {
+		for _, row := range of {
+			refunds[i] = append(refunds[i], &Refund{row, orders[i].Currency})
+		}
+	}
+	return refunds, err
+}
+
+// Refund is a refund with its order's currency.
+type Refund struct {
+	*sqlc.Refund
+	Currency domain.CurrencyCode
+}
+
+// Amount is what is given back.
+func (r *Refund) Amount() domain.Money {
+	return domain.Money{AmountMinor: r.AmountMinor, Currency: r.Currency}
+}
+
+// HistoryOf answers each order's history at its place, oldest first.
+func (s *Service) HistoryOf(ctx context.Context, caller auth.Caller, orders []*sqlc.Order) ([][]*sqlc.OrderHistory, error) {
+	return ofOrders(ctx, s, orders, func(ctx context.Context, q *sqlc.Queries, ids []domain.OrderID) ([]*sqlc.OrderHistory, error) {
+		return q.ListOrderHistory(ctx, sqlc.ListOrderHistoryParams{TenantID: caller.TenantID, OrderIds: ids})
+	}, func(row *sqlc.OrderHistory) domain.OrderID { return row.OrderID })
+}
+
+// ofOrders reads what belongs to orders in one statement, and answers each order's at its place.
+func ofOrders[Row any](ctx context.Context, s *Service, orders []*sqlc.Order, list func(context.Context, *sqlc.Queries, []domain.OrderID) ([]Row, error), of func(Row) domain.OrderID) ([][]Row, error) {
+	ids := make([]domain.OrderID, len(orders))
+	for i, order := range orders {
+		ids[i] = order.ID
+	}
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]Row, error) { return list(ctx, q, ids) })
+	grouped := make(map[domain.OrderID][]Row, len(ids))
+	for _, row := range rows {
+		grouped[of(row)] = append(grouped[of(row)], row)
+	}
+	out := make([][]Row, len(ids))
+	for i, id := range ids {
+		out[i] = grouped[id]
+	}
+	return out, err
+}
+
+func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

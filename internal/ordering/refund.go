@@ -1,0 +1,148 @@
+package ordering
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"countersign/internal/auth"
+	"countersign/internal/domain"
+	"countersign/internal/payment"
+	"countersign/internal/txn"
+	"countersign/sqlc"
+)
+
+// RefundOrderInput asks to give back an order's money, all that is left of it if no amount is said.
+type RefundOrderInput struct {
+	OrderID        domain.OrderID  `json:"orderId"`
+	AmountMinor    *domain.Cents   `json:"amountMinor"`
+	Version        *domain.Version `json:"version"`
+	IdempotencyKey *string         `json:"-"`
+}
+
+// Refund gives money back: the amount is taken from what may still be refunded first, under the
+// order's guard, so that two refunds cannot both have it; then the provider is asked, outside of
+// any transaction, under a key that comes from the refund's id.
+func (s *Service) Refund(ctx context.Context, caller auth.Caller, in RefundOrderInput) (outcome, error) {
+	op, err := caller.Operation("refundOrder", "", in.IdempotencyKey, in)
+	if err != nil {
+		return outcome{}, err
+	}
+	if in.AmountMinor != nil && *in.AmountMinor < 1 {
+		return outcome{}, domain.BadInputAt(domain.Input("amountMinor"), "an amount is at least 1")
+	}
+	id := domain.NewID[domain.RefundID]()
+	var row *sqlc.Refund
+	out, err := s.transit(ctx, transition{caller: caller, op: op, order: in.OrderID, version: in.Version,
+		decide: func(_ context.Context, _ txn.Tx, order *sqlc.Order) (move, error) {
+			if err := order.Status.CheckMove(domain.OrderRefunded); err != nil {
+				return move{}, err
+			}
+			left := order.TotalMinor - order.RefundedMinor
+			amount := left
+			set(&amount, in.AmountMinor)
+			if amount > left || amount == 0 {
+				return move{}, domain.Refuse(domain.CodeRefundTooLarge, domain.Input("amountMinor"), "%d minor units are left to refund", left)
+			}
+			return move{to: order.Status, event: "REFUND_REQUESTED", refunded: order.RefundedMinor + amount}, nil
+		},
+		then: func(ctx context.Context, tx txn.Tx, order *sqlc.Order) (err error) {
+			b, err := openBook(ctx, tx, order.TenantID, order.ID)
+			if err != nil {
+				return err
+			}
+			row, err = b.request(ctx, id)
+			return err
+		}})
+	if err != nil || out.Replayed {
+		return out, err
+	}
+	if row == nil || row.ID != id { // an earlier run of this request made it, and its answer was lost
+		return out, nil
+	}
+	if done := s.refund(ctx, row, out.Value.Currency, op.By); done != nil {
+		out.Value = done
+	}
+	return out, nil
+}
+
+// request writes a refund down before the provider is asked: of what is reserved and has no row
+// yet.
+func (b *book) request(ctx context.Context, id domain.RefundID) (*sqlc.Refund, error) {
+	amount := b.order.RefundedMinor
+	var applied *sqlc.Capture
+	for _, c := range b.captures {
+		if c.State == domain.CaptureApplied {
+			applied = c
+		}
+	}
+	if applied == nil {
+		return nil, errors.New("a paid order has no capture")
+	}
+	for _, r := range b.refunds {
+		if r.ProviderPaymentID == applied.ProviderPaymentID && r.Status != domain.RefundFailed {
+			amount -= r.AmountMinor
+		}
+	}
+	return b.tx.InsertRefund(ctx, sqlc.InsertRefundParams{
+		TenantID: b.order.TenantID, ID: id, OrderID: b.order.ID, Provider: applied.Provider, ProviderPaymentID: applied.ProviderPaymentID,
+		AmountMinor: amount, Status: domain.RefundPending, CreatedAt: b.tx.Now.Time, UpdatedAt: b.tx.Now,
+	})
+}
+
+// refund asks the provider for a refund that is written down, and records the answer; nil if there
+// is none.
+func (s *Service) refund(ctx context.Context, row *sqlc.Refund, currency domain.CurrencyCode, by string) *sqlc.Order {
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	amount := domain.Money{AmountMinor: row.AmountMinor, Currency: currency}
+	providerID, err := s.provider.Refund(call, payment.Refund{Key: row.ID.String(), PaymentID: row.ProviderPaymentID, Amount: amount})
+	if err != nil && !errors.Is(err, payment.ErrRefused) {
+		s.db.Logger.WarnContext(ctx, "refund outcome unknown", slog.String("refund", row.ID.String()), slog.Any("error", err))
+		return nil
+	}
+	f := domain.Fact{Kind: domain.FactRefunded, PaymentID: row.ProviderPaymentID, RefundID: providerID, Amount: amount}
+	op, err := factOperation(row.TenantID, by, row.ID.String(), f)
+	if err != nil {
+		return nil
+	}
+	order, err := s.write(context.WithoutCancel(ctx), row.TenantID, row.OrderID, op, func(ctx context.Context, b *book) error {
+		return b.answered(ctx, row.ID, providerID, op)
+	})
+	if err != nil {
+		s.db.Logger.WarnContext(ctx, "refund not recorded yet", slog.String("refund", row.ID.String()), slog.Any("error", err))
+		return nil
+	}
+	return order
+}
+
+// answered records the provider's answer to a refund of our own: its id, or "" for a refusal, which
+// puts back what was reserved.
+func (b *book) answered(ctx context.Context, id domain.RefundID, providerID string, op domain.Operation) error {
+	var mine *sqlc.Refund
+	for _, r := range b.refunds {
+		if r.ID == id {
+			mine = r
+		}
+	}
+	if mine == nil || mine.Status != domain.RefundPending || b.standing().Refunds[providerID] {
+		return nil // a webhook was faster
+	}
+	m := move{to: b.order.Status, event: "PARTIALLY_REFUNDED", refunded: b.order.RefundedMinor, op: op}
+	status, known, failure := domain.RefundSucceeded, &providerID, (*string)(nil)
+	if providerID == "" {
+		reason := "the provider refuses"
+		status, known, failure = domain.RefundFailed, nil, &reason
+		m.event, m.detail, m.refunded = "REFUND_FAILED", failure, b.order.RefundedMinor-mine.AmountMinor
+	} else if m.refunded == b.order.TotalMinor && !b.anotherAwaited(mine) {
+		m.event, m.to = "REFUNDED", domain.OrderRefunded
+	}
+	if err := b.endRefund(ctx, mine, status, known, failure); err != nil {
+		return err
+	}
+	var err error
+	if b.order, err = m.run(ctx, b.tx, b.order); err != nil {
+		return err
+	}
+	return b.read(ctx)
+}

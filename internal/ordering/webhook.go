@@ -1,0 +1,124 @@
+package ordering
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"countersign/internal/domain"
+	"countersign/internal/payment"
+	"countersign/internal/txn"
+	"countersign/sqlc"
+)
+
+// Receive takes an event that the provider has signed. The event and what it does are one
+// transaction; a replay stops at the inbox and changes nothing. A known id with other content is
+// kept beside the first for a person, and does nothing. An event that is too early, or about
+// nothing, is kept. An error means that nothing was taken in: the provider is to send it again.
+func (s *Service) Receive(ctx context.Context, e payment.Event) error {
+	tenant, order, err := s.referred(ctx, e.Reference)
+	if err != nil {
+		return err
+	}
+	_, err = txn.Run(ctx, s.db, txn.Write[struct{}]{
+		Apply: func(ctx context.Context, tx txn.Tx) (none struct{}, err error) {
+			row, err := tx.EveryPaymentEventInsert(ctx, sqlc.EveryPaymentEventInsertParams{
+				Provider: s.provider.Name(), EventID: e.ID, Kind: e.Fact.Kind, Reference: e.Reference, TenantID: tenant, PaymentID: e.Fact.PaymentID,
+				RefundID: e.Fact.RefundID, AmountMinor: e.Fact.Amount.AmountMinor, Currency: e.Fact.Amount.Currency, ReceivedAt: tx.Now.Time,
+			})
+			if isNoRows(err) {
+				row, err = s.known(ctx, tx, e)
+			}
+			if err != nil || tenant == nil || row.ProcessedAt != nil {
+				return none, err
+			}
+			b, err := openBook(ctx, tx, *tenant, order)
+			if err != nil {
+				return none, err
+			}
+			return none, b.applyInbox(ctx, s.provider.Name())
+		},
+		// The inbox itself says what was taken in: a second run finds the event there.
+		Find: func(context.Context, *sqlc.Queries) (txn.Found[struct{}], error) {
+			return txn.Found[struct{}]{}, errNoOperation
+		},
+	})
+	return err
+}
+
+// known is an event that the inbox has already; if it says something else now, that is kept too.
+func (s *Service) known(ctx context.Context, tx txn.Tx, e payment.Event) (*sqlc.OpsPaymentEvent, error) {
+	row, err := tx.EveryPaymentEvent(ctx, sqlc.EveryPaymentEventParams{Provider: s.provider.Name(), EventID: e.ID})
+	if err != nil || fact(row) == e.Fact && row.Reference == e.Reference {
+		return row, err
+	}
+	conflict, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	return tx.EveryPaymentEventConflict(ctx, sqlc.EveryPaymentEventConflictParams{Provider: row.Provider, EventID: row.EventID, Conflict: conflict})
+}
+
+// referred finds the order that a webhook names, and whose it is; nil where there is none.
+func (s *Service) referred(ctx context.Context, reference string) (*domain.TenantID, domain.OrderID, error) {
+	id, err := domain.ParseID[domain.OrderID](reference)
+	if err != nil { // about nothing that is ours
+		return nil, id, nil
+	}
+	tenant, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) (domain.TenantID, error) {
+		return q.EveryOrderReference(ctx, sqlc.EveryOrderReferenceParams{ID: id})
+	})
+	if isNoRows(err) {
+		return nil, id, nil
+	}
+	return &tenant, id, err
+}
+
+// sweepEvents applies every event that waits in the inbox and can be applied by now.
+func (s *Service) sweepEvents(ctx context.Context, r *Reconciled) error {
+	after := sqlc.EveryUnprocessedEventParams{AfterReceivedAt: time.Unix(0, 0), RowLimit: sweepPage}
+	for {
+		events, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.OpsPaymentEvent, error) {
+			return q.EveryUnprocessedEvent(ctx, after)
+		})
+		if err != nil || len(events) == 0 {
+			return err
+		}
+		for _, e := range events {
+			after.AfterReceivedAt, after.AfterProvider, after.AfterEventID = e.ReceivedAt, e.Provider, e.EventID
+			if err := s.sweepEvent(ctx, e, r); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// sweepEvent locks the order first, as a delivery does.
+func (s *Service) sweepEvent(ctx context.Context, e *sqlc.OpsPaymentEvent, r *Reconciled) error {
+	tenant, order, err := s.referred(ctx, e.Reference)
+	if err != nil || tenant == nil || e.Provider != s.provider.Name() {
+		r.Waiting++
+		return err
+	}
+	op, err := domain.NewOperation(*tenant, "reconciler", "sweepEvent", e.Provider, &e.EventID, e.Kind)
+	if err != nil {
+		return err
+	}
+	op.KeyGiven = false
+	_, err = s.write(ctx, *tenant, order, op, func(context.Context, *book) error { return nil })
+	if err != nil {
+		return err
+	}
+	now, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) (*sqlc.OpsPaymentEvent, error) {
+		return q.EveryPaymentEvent(ctx, sqlc.EveryPaymentEventParams{Provider: e.Provider, EventID: e.EventID})
+	})
+	switch {
+	case err != nil:
+		return err
+	case now.ProcessedAt == nil:
+		r.Waiting++
+	default:
+		r.Events++
+	}
+	return nil
+}

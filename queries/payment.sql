@@ -1,0 +1,70 @@
+-- name: InsertPaymentAttempt :one
+-- The unique index on pending attempts decides: no second attempt while one is unknown.
+INSERT INTO payment_attempts (tenant_id, id, order_id, ordinal, provider, method, status, created_at, updated_at)
+VALUES (@tenant_id, @id, @order_id, @ordinal, @provider, @method, 'PENDING', @created_at, @updated_at)
+RETURNING *;
+
+-- name: EndPaymentAttempt :one
+-- An attempt ends once: no row means that it has ended already.
+UPDATE payment_attempts
+SET status = @status, provider_payment_id = coalesce(sqlc.narg('provider_payment_id'), provider_payment_id),
+    failure = sqlc.narg('failure'), ended_at = @ended_at, updated_at = @next_version
+WHERE tenant_id = @tenant_id AND id = @id AND status = 'PENDING'
+RETURNING *;
+
+-- name: ListPaymentAttempts :many
+SELECT * FROM payment_attempts
+WHERE tenant_id = @tenant_id AND order_id = ANY(sqlc.slice('order_ids'))
+ORDER BY order_id, ordinal;
+
+-- name: EveryPendingAttempt :many
+-- What the reconciler looks at, of all tenants: attempts whose outcome is not known.
+SELECT * FROM payment_attempts WHERE status = 'PENDING' AND created_at < @before AND id > @after_id
+ORDER BY id
+LIMIT @row_limit;
+
+-- name: InsertCapture :one
+-- The primary key decides: a payment is captured once.
+INSERT INTO captures (tenant_id, provider, provider_payment_id, order_id, amount_minor, currency, state, captured_at, updated_at)
+VALUES (@tenant_id, @provider, @provider_payment_id, @order_id, @amount_minor, @currency, @state, @captured_at, @updated_at)
+RETURNING *;
+
+-- name: ReturnCapture :one
+-- Money that was to go back, or that nobody knew what to do with, has gone back.
+UPDATE captures
+SET state = 'RETURNED', updated_at = @next_version
+WHERE tenant_id = @tenant_id AND provider = @provider AND provider_payment_id = @provider_payment_id
+  AND state IN ('REFUND_DUE', 'FLAGGED')
+RETURNING *;
+
+-- name: ListCaptures :many
+SELECT * FROM captures
+WHERE tenant_id = @tenant_id AND order_id = ANY(sqlc.slice('order_ids'))
+ORDER BY order_id, captured_at, provider, provider_payment_id;
+
+-- name: InsertRefund :one
+INSERT INTO refunds (
+    tenant_id, id, order_id, provider, provider_payment_id, provider_refund_id, amount_minor, status, created_at, ended_at, updated_at
+)
+VALUES (
+    @tenant_id, @id, @order_id, @provider, @provider_payment_id, @provider_refund_id, @amount_minor, @status, @created_at, @ended_at, @updated_at
+)
+RETURNING *;
+
+-- name: EndRefund :one
+-- A refund ends once: no row means that it has ended already.
+UPDATE refunds
+SET status = @status, provider_refund_id = coalesce(sqlc.narg('provider_refund_id'), provider_refund_id),
+    failure = sqlc.narg('failure'), ended_at = @ended_at, updated_at = @next_version
+WHERE tenant_id = @tenant_id AND id = @id AND status = 'PENDING'
+RETURNING *;
+
+-- name: ListRefunds :many
+SELECT * FROM refunds
+WHERE tenant_id = @tenant_id AND order_id = ANY(sqlc.slice('order_ids'))
+ORDER BY order_id, id;
+
+-- name: EveryPendingRefund :many
+SELECT * FROM refunds WHERE status = 'PENDING' AND created_at < @before AND id > @after_id
+ORDER BY id
+LIMIT @row_limit;
