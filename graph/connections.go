@@ -22,7 +22,7 @@ func (r *Resolver) customers(ctx context.Context, w window) (*model.CustomerConn
 		return nil, err
 	}
 	page, err := r.Invoicing.ListCustomers(ctx, caller(ctx), req)
-	rows, info := edges(customerKeys, w, page, func(c *sqlc.Customer) domain.CustomerID { return c.ID },
+	rows, info := edges(ctx, customerKeys, w, page, func(c *sqlc.Customer) domain.CustomerID { return c.ID },
 		func(cursor string, c *sqlc.Customer) *model.CustomerEdge {
 			return &model.CustomerEdge{Cursor: cursor, Node: c}
 		})
@@ -35,7 +35,7 @@ func (r *Resolver) seriesList(ctx context.Context, w window) (*model.InvoiceSeri
 		return nil, err
 	}
 	page, err := r.Invoicing.ListSeries(ctx, caller(ctx), req)
-	rows, info := edges(seriesKeys, w, page, func(s *sqlc.InvoiceSeries) domain.SeriesID { return s.ID },
+	rows, info := edges(ctx, seriesKeys, w, page, func(s *sqlc.InvoiceSeries) domain.SeriesID { return s.ID },
 		func(cursor string, s *sqlc.InvoiceSeries) *model.InvoiceSeriesEdge {
 			return &model.InvoiceSeriesEdge{Cursor: cursor, Node: s}
 		})
@@ -49,7 +49,7 @@ func (r *Resolver) invoices(ctx context.Context, f invoicing.InvoiceFilter, w wi
 		return nil, err
 	}
 	page, err := r.Invoicing.ListInvoices(ctx, caller(ctx), f, req)
-	return invoiceConnection(invoiceKeys, w, page, func(i *sqlc.Invoice) domain.InvoiceID { return i.ID }), err
+	return invoiceConnection(ctx, invoiceKeys, w, page, func(i *sqlc.Invoice) domain.InvoiceID { return i.ID }), err
 }
 
 // numbers is a series' list, in the order of its numbers.
@@ -59,13 +59,13 @@ func (r *Resolver) numbers(ctx context.Context, series domain.SeriesID, w window
 		return nil, err
 	}
 	page, err := r.Invoicing.ListNumbers(ctx, caller(ctx), series, req)
-	return invoiceConnection(numberKeys, w, page, func(i *sqlc.Invoice) invoicing.NumberKey {
+	return invoiceConnection(ctx, numberKeys, w, page, func(i *sqlc.Invoice) invoicing.NumberKey {
 		return invoicing.NumberKey{PeriodStart: *i.PeriodStart, Sequence: *i.Sequence}
 	}), err
 }
 
-func invoiceConnection[K any](k keys[K], w window, page paging.Page[*sqlc.Invoice], key func(*sqlc.Invoice) K) *model.InvoiceConnection {
-	rows, info := edges(k, w, page, key, func(cursor string, i *sqlc.Invoice) *model.InvoiceEdge {
+func invoiceConnection[K any](ctx context.Context, k keys[K], w window, page paging.Page[*sqlc.Invoice], key func(*sqlc.Invoice) K) *model.InvoiceConnection {
+	rows, info := edges(ctx, k, w, page, key, func(cursor string, i *sqlc.Invoice) *model.InvoiceEdge {
 		return &model.InvoiceEdge{Cursor: cursor, Node: i}
 	})
 	return &model.InvoiceConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}

@@ -18,6 +18,9 @@ func connections(n *tenant) []connection {
 		{"Query.customers", `{ customers` + page + ` }`, "customers"},
 		{"Query.invoices", `{ invoices` + page + ` }`, "invoices"},
 		{"Query.invoiceSeriesList", `{ invoiceSeriesList` + page + ` }`, "invoiceSeriesList"},
+		{"Query.products", `{ products` + page + ` }`, "products"},
+		{"Query.orders", `{ orders` + page + ` }`, "orders"},
+		{"Query.paymentEvents", `{ paymentEvents` + strings.ReplaceAll(page, "{ id }", "{ id: eventId }") + ` }`, "paymentEvents"},
 		{"Customer.invoices", `{ customer(id: "` + n.customerID + `") { invoices` + page + ` } }`, "customer.invoices"},
 		{"InvoiceSeries.invoices", `{ invoiceSeries(id: "` + n.seriesID + `") { invoices` + page + ` } }`, "invoiceSeries.invoices"},
 	}
@@ -146,10 +149,11 @@ func TestWindows(t *testing.T) {
 func TestBadWindows(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
+	a.fill(t, a.demo, 1) // each has a row
 	lists := connections(a.demo)
 	for i, c := range lists {
 		own := a.page(t, c, "first: 1").cursors[0]
-		foreign := a.page(t, lists[(i+4)%5], "first: 1").cursors[0]
+		foreign := a.page(t, lists[(i+4)%len(lists)], "first: 1").cursors[0]
 		if c.at == "customer.invoices" { // which pages like invoices do
 			foreign = a.page(t, lists[0], "first: 1").cursors[0]
 		}
@@ -172,5 +176,27 @@ func TestBadWindows(t *testing.T) {
 				t.Errorf("%s(%s) is refused at %s, want %s", c.name, w.arguments, r.errors[0].path(), w.path)
 			}
 		}
+	}
+}
+
+// TestForgedEventCursors: a cursor of the inbox, which holds text, is taken as it was written and no
+// other way.
+func TestForgedEventCursors(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	const at = `"ReceivedAt":"2026-01-01T00:00:00Z"`
+	for key, code := range map[string]string{
+		`{` + at + `,"Provider":"simulated","EventID":"x"}`:              "",
+		`{` + at + `,"Provider":"simulated","EventID":"x\u0000"}`:        "BAD_INPUT",
+		`{` + at + `,"Provider":"\u0000","EventID":"x"}`:                 "BAD_INPUT",
+		`{` + at + `,"Provider":"simulated","EventID":"\ud800"}`:         "BAD_INPUT",
+		`{` + at + `,"Provider":"simulated","EventID":"` + "\xff" + `"}`: "BAD_INPUT",
+		`{` + at + `,"Provider":"simulated","EventID":""}`:               "BAD_INPUT",
+		`{` + at + `,"Provider":"simulated","EventID":"x","z":1}`:        "BAD_INPUT",
+		`{` + at + `,"provider":"simulated","EventID":"x"}`:              "BAD_INPUT",
+		`{"EventID":"x"}`: "BAD_INPUT", `[]`: "BAD_INPUT", `null`: "BAD_INPUT",
+	} {
+		r := a.do(t, a.demo.admin, fmt.Sprintf(`{ paymentEvents(after: %q) { nodes { eventId } } }`, base64.RawURLEncoding.EncodeToString([]byte("event:"+key))), nil)
+		wantCodes(t, r, strings.Fields(code)...)
 	}
 }

@@ -12,10 +12,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"countersign/graph"
 	"countersign/internal/auth"
 	"countersign/internal/invoicing"
+	"countersign/internal/ordering"
+	"countersign/internal/payment"
 	"countersign/internal/requestid"
 	"countersign/internal/testdb"
 	"countersign/internal/txn"
@@ -30,6 +33,7 @@ type api struct {
 	url         string
 	log         *logs
 	service     *invoicing.Service
+	ordering    *ordering.Service
 	demo, other *tenant
 }
 
@@ -39,7 +43,7 @@ func newAPI(t *testing.T, tune ...func(d *testdb.DB, o *graph.Options)) *api {
 	t.Helper()
 	d := testdb.New(t)
 	db := txn.New(d.Pool, txn.Settings{})
-	a := &api{db: d, log: &logs{}, service: invoicing.New(db)}
+	a := &api{db: d, log: &logs{}, service: invoicing.New(db), ordering: newOrdering(db)}
 	tokens := auth.NewTokens(db)
 	a.demo, a.other = a.newTenant(t, tokens, "demo"), a.newTenant(t, tokens, "other")
 	options := graph.Options{
@@ -55,6 +59,14 @@ func newAPI(t *testing.T, tune ...func(d *testdb.DB, o *graph.Options)) *api {
 	a.url = server.URL
 	return a
 }
+
+// newOrdering is ordering by the simulated provider.
+func newOrdering(db *txn.DB) *ordering.Service {
+	return ordering.New(db, payment.NewSimulated(db, 10*time.Millisecond, []string{webhookSecret}))
+}
+
+// webhookSecret signs the provider's webhooks.
+const webhookSecret = "a secret of the test 1"
 
 // vars are the variables of a request. A json.RawMessage in them is sent as it stands, so that a
 // test can choose how a number is spelt.

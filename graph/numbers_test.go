@@ -49,11 +49,14 @@ func TestNodes(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	n := a.demo
-	const query = `query ($ids: [ID!]!) { nodes(ids: $ids) { __typename id ... on Invoice { customer { id } lines { description } } } }`
+	const query = `query ($ids: [ID!]!) { nodes(ids: $ids) { __typename id ... on Invoice { customer { id } lines { description } }
+		... on Order { customer { id } items { product { id stock } } } ... on Product { sku stock } } }`
 	r := a.must(t, n.admin, query, vars{"ids": []string{
 		n.neighbourInvoiceID, absent("inv"), n.customerID, a.other.customerID, n.seriesID, n.invoiceID, n.neighbourInvoiceID, absent("ser"),
+		n.neighbourOrderID, a.other.orderID, n.retiredID, n.orderID, n.productID, n.neighbourOrderID,
 	}})
-	want := []string{n.neighbourInvoiceID, "<nil>", n.customerID, "<nil>", n.seriesID, n.invoiceID, n.neighbourInvoiceID, "<nil>"}
+	want := []string{n.neighbourInvoiceID, "<nil>", n.customerID, "<nil>", n.seriesID, n.invoiceID, n.neighbourInvoiceID, "<nil>",
+		n.neighbourOrderID, "<nil>", n.retiredID, n.orderID, n.productID, n.neighbourOrderID}
 	if got := r.list(t, "nodes", "id"); !slices.Equal(got, want) {
 		t.Errorf("nodes answers %q, want %q", got, want)
 	}
@@ -63,6 +66,12 @@ func TestNodes(t *testing.T) {
 		}
 		if got := r.list(t, fmt.Sprintf("nodes.%d.lines", place), "description"); !slices.Equal(got, []string{"Chess set"}) {
 			t.Errorf("the invoice at %d has the lines %q", place, got)
+		}
+	}
+	for place, customer := range map[int]string{8: n.neighbourID, 11: n.customerID, 13: n.neighbourID} {
+		at := fmt.Sprintf("nodes.%d.", place)
+		if got, product := r.text(t, at+"customer.id"), r.text(t, at+"items.0.product.id"); got != customer || product != n.productID {
+			t.Errorf("the order at %d is of %s and holds %s, want %s and %s", place, got, product, customer, n.productID)
 		}
 	}
 	if got := a.must(t, n.admin, query, vars{"ids": []string{}}).list(t, "nodes", "id"); len(got) != 0 {

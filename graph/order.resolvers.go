@@ -61,46 +61,48 @@ func (r *orderResolver) Customer(ctx context.Context, objs []*sqlc.Order) ([]*sq
 
 // Items is the batch resolver for the items field.
 func (r *orderResolver) Items(ctx context.Context, objs []*sqlc.Order) ([][]*ordering.Line, error) {
-	return together(ctx, objs, func(ctx context.Context, objs []*sqlc.Order) ([][]*ordering.Line, error) {
+	return togetherMany(ctx, objs, func(ctx context.Context, objs []*sqlc.Order) ([][]*ordering.Line, error) {
 		return r.Ordering.LinesOf(ctx, caller(ctx), objs)
 	})
 }
 
 // Payments is the batch resolver for the payments field.
 func (r *orderResolver) Payments(ctx context.Context, objs []*sqlc.Order) ([][]*sqlc.PaymentAttempt, error) {
-	return together(ctx, objs, func(ctx context.Context, objs []*sqlc.Order) ([][]*sqlc.PaymentAttempt, error) {
+	return togetherMany(ctx, objs, func(ctx context.Context, objs []*sqlc.Order) ([][]*sqlc.PaymentAttempt, error) {
 		return r.Ordering.AttemptsOf(ctx, caller(ctx), objs)
 	})
 }
 
 // Captures is the batch resolver for the captures field.
 func (r *orderResolver) Captures(ctx context.Context, objs []*sqlc.Order) ([][]*sqlc.Capture, error) {
-	return together(ctx, objs, func(ctx context.Context, objs []*sqlc.Order) ([][]*sqlc.Capture, error) {
+	return togetherMany(ctx, objs, func(ctx context.Context, objs []*sqlc.Order) ([][]*sqlc.Capture, error) {
 		return r.Ordering.CapturesOf(ctx, caller(ctx), objs)
 	})
 }
 
 // Refunds is the batch resolver for the refunds field.
 func (r *orderResolver) Refunds(ctx context.Context, objs []*sqlc.Order) ([][]*ordering.Refund, error) {
-	return together(ctx, objs, func(ctx context.Context, objs []*sqlc.Order) ([][]*ordering.Refund, error) {
+	return togetherMany(ctx, objs, func(ctx context.Context, objs []*sqlc.Order) ([][]*ordering.Refund, error) {
 		return r.Ordering.RefundsOf(ctx, caller(ctx), objs)
 	})
 }
 
 // History is the batch resolver for the history field.
 func (r *orderResolver) History(ctx context.Context, objs []*sqlc.Order) ([][]*sqlc.OrderHistory, error) {
-	return together(ctx, objs, func(ctx context.Context, objs []*sqlc.Order) ([][]*sqlc.OrderHistory, error) {
+	return togetherMany(ctx, objs, func(ctx context.Context, objs []*sqlc.Order) ([][]*sqlc.OrderHistory, error) {
 		return r.Ordering.HistoryOf(ctx, caller(ctx), objs)
 	})
 }
 
 // Product is the batch resolver for the product field.
 func (r *orderItemResolver) Product(ctx context.Context, objs []*ordering.Line) ([]*sqlc.Product, error) {
-	ids := make([]domain.ProductID, len(objs))
-	for i, obj := range objs {
-		ids[i] = obj.ProductID
-	}
-	return r.Ordering.ProductsByID(ctx, caller(ctx), ids)
+	return together(ctx, objs, func(ctx context.Context, objs []*ordering.Line) ([]*sqlc.Product, error) {
+		ids := make([]domain.ProductID, len(objs))
+		for i, obj := range objs {
+			ids[i] = obj.ProductID
+		}
+		return r.Ordering.ProductsByID(ctx, caller(ctx), ids)
+	})
 }
 
 // Order is the resolver for the order field.

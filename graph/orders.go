@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"time"
@@ -27,7 +28,11 @@ var eventKeys = keys[ordering.EventKey]{
 	},
 	read: func(raw []byte) (k ordering.EventKey, ok bool) {
 		err := json.Unmarshal(raw, &k)
-		return k, err == nil && k.EventID != ""
+		if _, bad := domain.ParseText(k.Provider + k.EventID); err != nil || bad != nil || k.EventID == "" {
+			return k, false
+		}
+		again, err := json.Marshal(k)
+		return k, err == nil && bytes.Equal(raw, again) // as it was written, and no other way
 	},
 }
 
@@ -40,7 +45,7 @@ func (r *Resolver) products(ctx context.Context, f *ordering.ProductFilter, w wi
 		f = &ordering.ProductFilter{}
 	}
 	page, err := r.Ordering.ListProducts(ctx, caller(ctx), *f, req)
-	rows, info := edges(productKeys, w, page, func(p *sqlc.Product) domain.ProductID { return p.ID },
+	rows, info := edges(ctx, productKeys, w, page, func(p *sqlc.Product) domain.ProductID { return p.ID },
 		func(cursor string, p *sqlc.Product) *model.ProductEdge {
 			return &model.ProductEdge{Cursor: cursor, Node: p}
 		})
@@ -56,7 +61,7 @@ func (r *Resolver) orders(ctx context.Context, f *ordering.OrderFilter, w window
 		f = &ordering.OrderFilter{}
 	}
 	page, err := r.Ordering.ListOrders(ctx, caller(ctx), *f, req)
-	rows, info := edges(orderKeys, w, page, func(o *sqlc.Order) domain.OrderID { return o.ID },
+	rows, info := edges(ctx, orderKeys, w, page, func(o *sqlc.Order) domain.OrderID { return o.ID },
 		func(cursor string, o *sqlc.Order) *model.OrderEdge { return &model.OrderEdge{Cursor: cursor, Node: o} })
 	return &model.OrderConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}, err
 }
@@ -67,7 +72,7 @@ func (r *Resolver) paymentEvents(ctx context.Context, w window) (*model.PaymentE
 		return nil, err
 	}
 	page, err := r.Ordering.ListEvents(ctx, caller(ctx), req)
-	rows, info := edges(eventKeys, w, page,
+	rows, info := edges(ctx, eventKeys, w, page,
 		func(e *sqlc.OpsPaymentEvent) ordering.EventKey {
 			return ordering.EventKey{ReceivedAt: e.ReceivedAt, Provider: e.Provider, EventID: e.EventID}
 		},

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"time"
@@ -113,9 +114,10 @@ var numberKeys = keys[invoicing.NumberKey]{
 	},
 }
 
-// edges wraps a page's rows with their cursors, and says where the page lies: the rows that a
-// window's cursors were taken from lie outside it.
-func edges[K, Row, Edge any](k keys[K], w window, p paging.Page[Row], key func(Row) K, edge func(cursor string, row Row) Edge) ([]Edge, *model.PageInfo) {
+// edges wraps a page's rows, which were read together, with their cursors, and says where the page
+// lies: the rows that a window's cursors were taken from lie outside it.
+func edges[K, Row, Edge any](ctx context.Context, k keys[K], w window, p paging.Page[*Row], key func(*Row) K, edge func(cursor string, row *Row) Edge) ([]Edge, *model.PageInfo) {
+	readTogether(ctx, p.Rows)
 	out := make([]Edge, len(p.Rows))
 	info := &model.PageInfo{HasNextPage: p.HasNext || w.before != nil, HasPreviousPage: p.HasPrevious || w.after != nil}
 	for i, row := range p.Rows {

@@ -17,9 +17,14 @@ func TestWrongKindOfId(t *testing.T) {
 		{`query ($id: ID!) { customer(id: $id) { id } }`, a.demo.invoiceID, "customer.id", "cus_"},
 		{`query ($id: ID!) { invoiceSeries(id: $id) { id } }`, a.demo.invoiceID, "invoiceSeries.id", "ser_"},
 		{`query ($id: ID) { invoices(filter: {customerId: $id}) { nodes { id } } }`, a.demo.invoiceID, "invoices.filter.customerId", "cus_"},
-		{`query ($id: ID!) { node(id: $id) { id } }`, "tok_" + a.demo.invoiceID[4:], "node.id", "cus_ inv_ ser_"},
-		{`query ($id: ID!) { nodes(ids: [$id]) { id } }`, "nothing", "nodes.ids", "cus_ inv_ ser_"},
-		{`query ($id: ID!) { node(id: $id) { id } }`, strings.ToUpper(a.demo.invoiceID), "node.id", "cus_ inv_ ser_"},
+		{`query ($id: ID!) { order(id: $id) { id } }`, a.demo.productID, "order.id", "ord_"},
+		{`query ($id: ID!) { product(id: $id) { id } }`, a.demo.orderID, "product.id", "prd_"},
+		{`query ($id: ID) { orders(filter: {customerId: $id}) { nodes { id } } }`, a.demo.orderID, "orders.filter.customerId", "cus_"},
+		{`mutation ($id: ID!) { cancelOrder(input: {orderId: $id}) { replayed } }`, a.demo.invoiceID, "cancelOrder.input.orderId", "ord_"},
+		{`mutation ($id: ID!) { placeOrder(input: {idempotencyKey: "k", items: [{productId: $id, quantity: 1}]}) { replayed } }`, a.demo.orderID, "placeOrder.input.items.0.productId", "prd_"},
+		{`query ($id: ID!) { node(id: $id) { id } }`, "tok_" + a.demo.invoiceID[4:], "node.id", "cus_ inv_ ord_ prd_ ser_"},
+		{`query ($id: ID!) { nodes(ids: [$id]) { id } }`, "nothing", "nodes.ids", "cus_ inv_ ord_ prd_ ser_"},
+		{`query ($id: ID!) { node(id: $id) { id } }`, strings.ToUpper(a.demo.invoiceID), "node.id", "cus_ inv_ ord_ prd_ ser_"},
 		{`query ($id: ID!) { nodes(ids: [$id]) { id } }`, "inv_8zzzzzzzzzzzzzzzzzzzzzzzzz", "nodes.ids", "inv_"},
 	} {
 		r := a.do(t, a.demo.admin, c.query, vars{"id": c.id})

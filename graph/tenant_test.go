@@ -3,10 +3,14 @@ package graph_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"countersign/internal/auth"
 	"countersign/internal/domain"
 	"countersign/internal/invoicing"
+	"countersign/internal/ordering"
+	"countersign/internal/payment"
+	"countersign/internal/testdb"
 )
 
 // tenant is a tenant with a token for each role and some rows. Ids are as the wire prints them.
@@ -17,6 +21,10 @@ type tenant struct {
 	seriesID, creditSeriesID string
 	invoiceID                string // of customerID
 	neighbourInvoiceID       string // of neighbourID
+	productID, retiredID     string // one for sale, one that is not any more
+	productVersion           string // of the one for sale, as it was made
+	orderID                  string // of customerID, paid
+	neighbourOrderID         string // of neighbourID, not paid: its payment was declined
 }
 
 func (a *api) newTenant(t *testing.T, tokens *auth.Tokens, handle string) *tenant {
@@ -60,17 +68,54 @@ func (a *api) newTenant(t *testing.T, tokens *auth.Tokens, handle string) *tenan
 	out.customerID, out.neighbourID = customer.String(), neighbour.String()
 	out.seriesID, out.creditSeriesID = series.String(), newSeries("CREDIT_NOTE").String()
 	out.invoiceID, out.neighbourInvoiceID = newInvoice(customer), newInvoice(neighbour)
+	out.productID, out.retiredID = a.product(t, out, "set", 4950), a.product(t, out, "board", 2900)
+	out.productVersion = domain.FormatTime(testdb.Scan[time.Time](t, a.db, `SELECT updated_at FROM products WHERE tenant_id = $1 AND sku = 'set'`, made.ID))
+	a.db.Exec(t, `UPDATE products SET active = false WHERE tenant_id = $1 AND sku = 'board'`, made.ID)
+	out.orderID = a.order(t, out, out.customerID, payment.SimOK, out.productID)
+	out.neighbourOrderID = a.order(t, out, out.neighbourID, payment.SimDeclined, out.productID)
 	return out
+}
+
+// product makes a product whose stock is not counted.
+func (a *api) product(t testing.TB, of *tenant, sku string, price domain.Cents) string {
+	t.Helper()
+	p, err := a.ordering.CreateProduct(t.Context(), auth.Caller{TenantID: of.id, Role: domain.RoleAdmin},
+		ordering.CreateProductInput{SKU: sku, Name: "Chess " + sku, UnitPriceMinor: price, Currency: "EUR"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Value.ID.String()
+}
+
+// order places an order of one each of some products, to be paid by a method.
+func (a *api) order(t testing.TB, of *tenant, customer, method string, products ...string) string {
+	t.Helper()
+	in := ordering.PlaceOrderInput{IdempotencyKey: absent("key"), CustomerID: new(parse[domain.CustomerID](t, customer)), PaymentMethod: &method}
+	for _, product := range products {
+		in.Items = append(in.Items, domain.OrderItemInput{ProductID: parse[domain.ProductID](t, product), Quantity: 1})
+	}
+	o, err := a.ordering.Place(t.Context(), auth.Caller{TenantID: of.id, Role: domain.RoleAdmin}, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.Value.ID.String()
+}
+
+// parse reads a printed id.
+func parse[ID domain.ID](t testing.TB, printed string) ID {
+	t.Helper()
+	id, err := domain.ParseID[ID](printed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
 }
 
 // fill brings each list of the tenant to n rows.
 func (a *api) fill(t *testing.T, of *tenant, n int) {
 	t.Helper()
 	caller := auth.Caller{TenantID: of.id, Role: domain.RoleAdmin}
-	customer, err := domain.ParseID[domain.CustomerID](of.customerID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	customer := parse[domain.CustomerID](t, of.customerID)
 	for i := range n {
 		if i < n-2 { // a tenant of the harness has two customers and two series
 			if _, err := a.service.CreateCustomer(t.Context(), caller, invoicing.CreateCustomerInput{Name: fmt.Sprintf("Customer %d", i), Currency: "EUR"}); err != nil {
@@ -83,16 +128,28 @@ func (a *api) fill(t *testing.T, of *tenant, n int) {
 		if i > 0 { // and one invoice of this customer
 			a.invoice(t, of, of.seriesID, customer, 100)
 		}
+		if i < n-2 { // and two products and two orders
+			a.product(t, of, fmt.Sprintf("piece %d", i), 100)
+			a.order(t, of, of.customerID, payment.SimDeclined, of.productID)
+		}
+		a.receive(t, payment.Event{ID: fmt.Sprintf("evt-%04d", i), Reference: of.orderID, Fact: domain.Fact{Kind: domain.FactFailed, PaymentID: "late"}})
+	}
+	// Several come at one moment.
+	a.db.Exec(t, `UPDATE ops.payment_events SET received_at = date_trunc('second', received_at)`)
+}
+
+// receive takes a webhook in.
+func (a *api) receive(t testing.TB, e payment.Event) {
+	t.Helper()
+	if err := a.ordering.Receive(t.Context(), e); err != nil {
+		t.Fatal(err)
 	}
 }
 
 // invoice makes an invoice of one line.
 func (a *api) invoice(t testing.TB, of *tenant, series string, customer domain.CustomerID, amount domain.Cents) {
 	t.Helper()
-	id, err := domain.ParseID[domain.SeriesID](series)
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := parse[domain.SeriesID](t, series)
 	if _, err := a.service.Allocate(t.Context(), auth.Caller{TenantID: of.id, Role: domain.RoleAdmin}, invoicing.AllocateInvoiceInput{
 		SeriesID: id, CustomerID: customer, Currency: "EUR", Lines: []domain.InvoiceLineInput{{Description: "Pawn", Quantity: 1, UnitAmountMinor: amount}},
 	}); err != nil {
@@ -106,15 +163,8 @@ func (a *api) numbered(t *testing.T, code, format string, next int64, n int) (se
 	r := a.must(t, a.demo.admin, `mutation ($i: CreateInvoiceSeriesInput!) { createInvoiceSeries(input: $i) { series { id } userErrors { code } } }`,
 		vars{"i": vars{"code": code, "format": format}})
 	series = r.text(t, "createInvoiceSeries.series.id")
-	id, err := domain.ParseID[domain.SeriesID](series)
-	if err != nil {
-		t.Fatal(err)
-	}
-	customer, err := domain.ParseID[domain.CustomerID](a.demo.customerID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.db.Exec(t, `UPDATE series_counters SET next_number = $2 WHERE series_id = $1`, id, next)
+	customer := parse[domain.CustomerID](t, a.demo.customerID)
+	a.db.Exec(t, `UPDATE series_counters SET next_number = $2 WHERE series_id = $1`, parse[domain.SeriesID](t, series), next)
 	for range n {
 		a.invoice(t, a.demo, series, customer, 100)
 	}
@@ -139,4 +189,49 @@ func (a *api) manyInvoices(t *testing.T) []string {
 		a.invoice(t, a.demo, series[i%3], customers[i%10], domain.Cents(i))
 	}
 	return a.must(t, a.demo.admin, `{ invoices(first: 100) { nodes { id } } }`, nil).list(t, "invoices.nodes", "id")
+}
+
+// manyOrders brings the tenant to 100 orders of ten customers, of one to three of six products, and
+// 100 products; some are not paid, of some a part was given back. It returns their ids.
+func (a *api) manyOrders(t *testing.T) []string {
+	t.Helper()
+	caller := auth.Caller{TenantID: a.demo.id, Role: domain.RoleAdmin}
+	var customers []domain.CustomerID
+	var products []domain.ProductID
+	for i := range 10 {
+		c, err := a.service.CreateCustomer(t.Context(), caller, invoicing.CreateCustomerInput{Name: fmt.Sprintf("Buyer %d", i), Currency: "EUR"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		customers = append(customers, c.Value.ID)
+	}
+	for i := range 98 { // beside the two of the harness
+		p, err := a.ordering.CreateProduct(t.Context(), caller, ordering.CreateProductInput{
+			SKU: fmt.Sprintf("p%d", i), Name: fmt.Sprintf("Piece %d", i), UnitPriceMinor: 1, Currency: "EUR", Stock: new(int64(1_000_000 + i)),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		products = append(products, p.Value.ID)
+	}
+	for i := range 98 {
+		method := payment.SimOK
+		if i%4 == 3 {
+			method = payment.SimDeclined
+		}
+		in := ordering.PlaceOrderInput{IdempotencyKey: fmt.Sprint(i), CustomerID: &customers[i%10], PaymentMethod: &method}
+		for j := range i%3 + 1 {
+			in.Items = append(in.Items, domain.OrderItemInput{ProductID: products[(i+j)%6], Quantity: int32(10 + i)})
+		}
+		o, err := a.ordering.Place(t.Context(), caller, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%5 == 0 && method == payment.SimOK {
+			if _, err := a.ordering.Refund(t.Context(), caller, ordering.RefundOrderInput{OrderID: o.Value.ID, AmountMinor: new(domain.Cents(1 + i%7))}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return a.must(t, a.demo.admin, `{ orders(first: 100) { nodes { id } } }`, nil).list(t, "orders.nodes", "id")
 }

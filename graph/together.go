@@ -2,71 +2,100 @@ package graph
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
-
-	"countersign/graph/model"
 )
 
-// together makes a batch resolver's answer for a whole page where gqlgen asks row by row: it batches
-// a plain list of rows, but not edges { node }. The first row to ask loads for all that stand in its
-// page, and the others wait for that.
-func together[Row comparable, T any](ctx context.Context, rows []Row, load func(ctx context.Context, rows []Row) ([]T, error)) ([]T, error) {
-	field := graphql.GetFieldContext(ctx)
-	page, siblings := pageOf[Row](field)
-	place := slices.Index(siblings, rows[0])
-	if len(rows) > 1 || place < 0 {
-		return load(ctx, rows)
+// What rows refer to is read for all of them at once. gqlgen does that for the rows of one plain
+// list, but not for edges { node }, nor across the lists that hang on a list's rows. So each
+// operation keeps which rows were read together: the first of them to ask for a field loads it for
+// all, the others wait for that, and what was loaded was read together in its turn.
+
+// together makes a batch resolver's answer where each row refers to one thing.
+func together[Row, T any](ctx context.Context, rows []*Row, load func(ctx context.Context, rows []*Row) ([]*T, error)) ([]*T, error) {
+	return share(ctx, rows, func(ctx context.Context, rows []*Row) ([]*T, error) {
+		loaded, err := load(ctx, rows)
+		readTogether(ctx, loaded)
+		return loaded, err
+	})
+}
+
+// togetherMany makes a batch resolver's answer where each row refers to several things.
+func togetherMany[Row, T any](ctx context.Context, rows []*Row, load func(ctx context.Context, rows []*Row) ([][]*T, error)) ([][]*T, error) {
+	return share(ctx, rows, func(ctx context.Context, rows []*Row) ([][]*T, error) {
+		loaded, err := load(ctx, rows)
+		var all []*T
+		for _, of := range loaded {
+			all = append(all, of...)
+		}
+		readTogether(ctx, all)
+		return loaded, err
+	})
+}
+
+// share loads a field for the siblings of these rows, once, and answers for these rows.
+func share[Row, T any](ctx context.Context, rows []*Row, load func(ctx context.Context, rows []*Row) ([]T, error)) ([]T, error) {
+	of, known := siblingsOf(ctx).Load(rows[0])
+	if !known { // not of a page: gqlgen has the whole list
+		of = readTogether(ctx, rows)
 	}
-	loads, _ := ctx.Value(loadsKey{}).(*sync.Map)
-	once, _ := loads.LoadOrStore(loadOf{page, field.Field.Alias}, sync.OnceValues(func() ([]T, error) {
-		return load(ctx, siblings)
+	s := of.(*siblings)
+	once, _ := s.loads.LoadOrStore(graphql.GetFieldContext(ctx).Field.Name, sync.OnceValues(func() (map[*Row]T, error) {
+		all := s.rows.([]*Row)
+		loaded, err := load(ctx, all)
+		if err != nil {
+			return nil, err
+		}
+		byRow := make(map[*Row]T, len(all))
+		for i, row := range all {
+			byRow[row] = loaded[i]
+		}
+		return byRow, nil
 	}))
-	all, err := once.(func() ([]T, error))()
+	byRow, err := once.(func() (map[*Row]T, error))()
 	if err != nil {
 		return nil, err
 	}
-	return all[place : place+1], nil
+	out := make([]T, len(rows))
+	for i, row := range rows {
+		out[i] = byRow[row]
+	}
+	return out, nil
 }
 
-// pageOf is the page that a field's row stands in, at edges.0.node, and its rows.
-func pageOf[Row any](field *graphql.FieldContext) (page *graphql.FieldContext, rows []Row) {
-	node := field.Parent
-	if node == nil || node.Parent == nil || node.Parent.Index == nil {
-		return nil, nil
-	}
-	page = node.Parent.Parent
-	switch edges := page.Result.(type) {
-	case []*model.InvoiceEdge:
-		rows = nodesIn[Row](edges, func(e *model.InvoiceEdge) any { return e.Node })
-	case []*model.OrderEdge:
-		rows = nodesIn[Row](edges, func(e *model.OrderEdge) any { return e.Node })
-	case []*model.ProductEdge:
-		rows = nodesIn[Row](edges, func(e *model.ProductEdge) any { return e.Node })
-	}
-	return page, rows
+// siblings are rows that were read together.
+type siblings struct {
+	rows  any      // []*Row, each once
+	loads sync.Map // by the field's name; it has no arguments
 }
 
-func nodesIn[Row, Edge any](edges []Edge, node func(Edge) any) (rows []Row) {
-	for _, edge := range edges {
-		if row, ok := node(edge).(Row); ok {
-			rows = append(rows, row)
+// readTogether says that rows were read together; nil ones are none.
+func readTogether[Row any](ctx context.Context, rows []*Row) *siblings {
+	seen := make(map[*Row]bool, len(rows))
+	each := make([]*Row, 0, len(rows))
+	for _, row := range rows {
+		if row != nil && !seen[row] {
+			seen[row] = true
+			each = append(each, row)
 		}
 	}
-	return rows
+	s := &siblings{rows: each}
+	for _, row := range each {
+		siblingsOf(ctx).Store(row, s)
+	}
+	return s
 }
 
-// loadOf names a load: of one field, for the rows of one page.
-type loadOf struct {
-	page  *graphql.FieldContext
-	field string
+type siblingsKey struct{}
+
+// siblingsOf are the operation's siblings, by each of their rows.
+func siblingsOf(ctx context.Context) *sync.Map {
+	known, _ := ctx.Value(siblingsKey{}).(*sync.Map)
+	return known
 }
 
-type loadsKey struct{}
-
-// sharing gives each operation the loads that its rows share.
+// sharing gives each operation the rows that it has read together.
 type sharing struct{}
 
 // ExtensionName names the extension.
@@ -77,5 +106,5 @@ func (sharing) Validate(graphql.ExecutableSchema) error { return nil }
 
 // InterceptOperation begins without any.
 func (sharing) InterceptOperation(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
-	return next(context.WithValue(ctx, loadsKey{}, &sync.Map{}))
+	return next(context.WithValue(ctx, siblingsKey{}, &sync.Map{}))
 }

@@ -163,9 +163,9 @@ CREATE TABLE payment_attempts (
     CONSTRAINT payment_attempts_failed_has_failure CHECK ((status = 'FAILED') = (failure IS NOT NULL))
 );
 CREATE INDEX payment_attempts_pending ON payment_attempts (created_at) WHERE status = 'PENDING';
-ALTER TABLE payment_attempts ADD CONSTRAINT payment_attempts_pkey PRIMARY KEY (tenant_id, id);
 -- One attempt at a time: a second could charge a second time.
 CREATE UNIQUE INDEX payment_attempts_one_pending_key ON payment_attempts (tenant_id, order_id) WHERE status = 'PENDING';
+ALTER TABLE payment_attempts ADD CONSTRAINT payment_attempts_pkey PRIMARY KEY (tenant_id, id);
 GRANT SELECT, INSERT ON payment_attempts TO countersign_runtime;
 GRANT UPDATE (status, provider_payment_id, failure, ended_at, updated_at) ON payment_attempts TO countersign_runtime;
 
@@ -183,10 +183,10 @@ CREATE TABLE captures (
     CONSTRAINT captures_order_fkey FOREIGN KEY (tenant_id, order_id) REFERENCES orders (tenant_id, id),
     CONSTRAINT captures_state_known CHECK (state IN ('APPLIED', 'REFUND_DUE', 'FLAGGED', 'RETURNED'))
 );
-ALTER TABLE captures ADD CONSTRAINT captures_pkey PRIMARY KEY (tenant_id, provider, provider_payment_id);
 CREATE INDEX captures_order ON captures (tenant_id, order_id);
 -- An order is paid once.
 CREATE UNIQUE INDEX captures_one_applied_key ON captures (tenant_id, order_id) WHERE state = 'APPLIED';
+ALTER TABLE captures ADD CONSTRAINT captures_pkey PRIMARY KEY (tenant_id, provider, provider_payment_id);
 GRANT SELECT, INSERT ON captures TO countersign_runtime;
 GRANT UPDATE (state, updated_at) ON captures TO countersign_runtime;
 
@@ -270,4 +270,6 @@ CREATE TABLE ops.simulated_refunds (
     CONSTRAINT simulated_refunds_refund_id_key UNIQUE (refund_id),
     CONSTRAINT simulated_refunds_payment_fkey FOREIGN KEY (payment_id) REFERENCES ops.simulated_payments (payment_id)
 );
-GRANT SELECT, INSERT, UPDATE ON ops.simulated_payments, ops.simulated_refunds TO countersign_runtime;
+GRANT SELECT, INSERT ON ops.simulated_payments, ops.simulated_refunds TO countersign_runtime;
+GRANT UPDATE (status, calls) ON ops.simulated_payments TO countersign_runtime;
+GRANT UPDATE (amount_minor) ON ops.simulated_refunds TO countersign_runtime;

@@ -79,11 +79,11 @@ WITH these AS (
     SELECT o.* FROM orders o WHERE o.tenant_id = @tenant_id OR @tenant_id = '00000000-0000-0000-0000-000000000000'
 ), step AS (
     SELECT h.tenant_id, h.order_id, h.position, h.from_status, h.to_status,
-           row_number() OVER in_order AS expected_position, lag(h.to_status) OVER in_order AS previous_status,
+           lag(h.position, 1, 0) OVER in_order + 1 AS expected_position, lag(h.to_status) OVER in_order AS previous_status,
            lead(h.position) OVER in_order IS NULL AS is_last
     FROM order_history h
     WHERE h.tenant_id = @tenant_id OR @tenant_id = '00000000-0000-0000-0000-000000000000'
-    WINDOW in_order AS (PARTITION BY h.tenant_id, h.order_id ORDER BY h.position)
+    WINDOW in_order AS (PARTITION BY h.tenant_id, h.order_id ORDER BY h.position, h.id)
 ), applied AS (
     SELECT c.tenant_id, c.order_id, count(*) AS captures, sum(c.amount_minor)::bigint AS amount_minor, min(c.currency) AS currency
     FROM captures c WHERE c.state = 'APPLIED' GROUP BY c.tenant_id, c.order_id
@@ -110,10 +110,11 @@ FROM these o GROUP BY o.tenant_id, o.customer_id, o.idempotency_key HAVING count
 UNION ALL
 SELECT 'ORDER_HISTORY_LEGAL', o.tenant_id, ARRAY['ord'], ARRAY[o.id],
        CASE WHEN s.order_id IS NULL THEN 'the order has no history'
-            WHEN s.position <> s.expected_position THEN format('step %s is missing', s.expected_position)
+            WHEN s.position > s.expected_position THEN format('step %s is missing', s.expected_position)
+            WHEN s.position < s.expected_position THEN format('step %s is taken twice', s.position)
             WHEN s.from_status IS DISTINCT FROM s.previous_status THEN format('step %s begins at %s, the one before ended at %s', s.position, s.from_status, s.previous_status)
             WHEN s.is_last AND s.to_status <> o.status THEN format('the order is %s, its last step ended at %s', o.status, s.to_status)
-            ELSE format('step %s goes from %s to %s', s.position, s.from_status, s.to_status) END
+            ELSE format('step %s goes from %s to %s', s.position, coalesce(s.from_status, 'nothing'), s.to_status) END
 FROM these o
 LEFT JOIN step s ON s.tenant_id = o.tenant_id AND s.order_id = o.id
 WHERE s.order_id IS NULL OR s.position <> s.expected_position OR s.from_status IS DISTINCT FROM s.previous_status
@@ -137,6 +138,17 @@ SELECT 'CAPTURE_ACCOUNTED_FOR', o.tenant_id, ARRAY['ord'], ARRAY[o.id], format('
 FROM these o
 JOIN captures c ON c.tenant_id = o.tenant_id AND c.order_id = o.id
 WHERE c.state = 'FLAGGED' AND o.attention IS NULL
+
+UNION ALL
+SELECT 'CAPTURE_ACCOUNTED_FOR', o.tenant_id, ARRAY['ord'], ARRAY[o.id],
+       format('the capture %s is %s, and %s of %s went back', c.provider_payment_id, c.state, coalesce(b.amount_minor, 0), c.amount_minor)
+FROM these o
+JOIN captures c ON c.tenant_id = o.tenant_id AND c.order_id = o.id
+LEFT JOIN (
+    SELECT refunds.tenant_id, refunds.provider, refunds.provider_payment_id, sum(refunds.amount_minor) AS amount_minor
+    FROM refunds WHERE refunds.status = 'SUCCEEDED' GROUP BY refunds.tenant_id, refunds.provider, refunds.provider_payment_id
+) b ON b.tenant_id = c.tenant_id AND b.provider = c.provider AND b.provider_payment_id = c.provider_payment_id
+WHERE c.state <> 'APPLIED' AND c.amount_minor > 0 AND (c.state = 'RETURNED') <> (coalesce(b.amount_minor, 0) >= c.amount_minor)
 
 UNION ALL
 SELECT 'REFUNDS_ACCOUNTED_FOR', o.tenant_id, ARRAY['ord'], ARRAY[o.id],

@@ -30,8 +30,12 @@ func (c Caller) Narrow(asked domain.CustomerID) (customer domain.CustomerID, ok 
 	return c.CustomerID, asked == domain.CustomerID{} || asked == c.CustomerID
 }
 
-// Operation names a write of this caller.
+// Operation names a write of this caller. The keys of a customer are its own: another's may be the
+// same.
 func (c Caller) Operation(mutation, scope string, key *string, input any) (domain.Operation, error) {
+	if scope == "" && c.Role == domain.RoleCustomer {
+		scope = c.CustomerID.String()
+	}
 	return domain.NewOperation(c.TenantID, c.TokenID.String(), mutation, scope, key, input)
 }
 

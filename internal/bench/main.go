@@ -1,6 +1,6 @@
-// Command bench measures allocation: the real server over HTTP and GraphQL, and, on the same
-// PostgreSQL in the same run, the textbook transaction by pgbench. Machines are noisy, so the
-// ratio of the two is the figure to look at.
+// Command bench measures the real server over HTTP and GraphQL. Allocation is measured against the
+// textbook transaction, run by pgbench on the same PostgreSQL in the same run: machines are noisy,
+// so the ratio of the two is the figure to look at. Orders, each with its payment, follow.
 //
 //	go run ./internal/bench [-seconds 10] [-connections 64] [-series 1000]
 package main
@@ -56,7 +56,7 @@ func bench(ctx context.Context, binary string, length time.Duration, connections
 		return err
 	}
 	fmt.Printf("%d connections, %v each, Go client and server and PostgreSQL on one machine\n\n", connections, length)
-	fmt.Printf("| | numbers/s | p50 ms | p99 ms | against pgbench |\n|---|---|---|---|---|\n")
+	fmt.Printf("| | per second | p50 ms | p99 ms | against pgbench |\n|---|---|---|---|---|\n")
 	for _, c := range []struct {
 		name  string
 		over  []string
@@ -67,12 +67,17 @@ func bench(ctx context.Context, binary string, length time.Duration, connections
 			return err
 		}
 		fmt.Printf("| %s, pgbench's textbook transaction | %.0f | %.1f | | 1 |\n", c.name, textbook.perSecond, textbook.p50)
-		got, err := s.load(ctx, connections, length, c.over)
+		got, err := s.load(ctx, connections, length, s.allocation(c.over))
 		if err != nil {
 			return err
 		}
 		fmt.Printf("| %s, the server | %.0f | %.1f | %.1f | %.2f |\n", c.name, got.perSecond, got.p50, got.p99, got.perSecond/textbook.perSecond)
 	}
+	orders, err := s.load(ctx, connections, length, s.order())
+	if err != nil {
+		return err
+	}
+	fmt.Printf("| orders, charged at once by the simulated provider | %.0f | %.1f | %.1f | |\n", orders.perSecond, orders.p50, orders.p99)
 	fmt.Printf("\npeak memory of the server: %s\n", s.peakMemory())
 	return nil
 }

@@ -25,10 +25,11 @@ type server struct {
 	url      string
 	token    string
 	customer string
+	product  string
 	client   *http.Client
 }
 
-var printed = regexp.MustCompile(`(http://\S+/graphql)|^token +(\S+)|^customer +(\S+)|^(series) `)
+var printed = regexp.MustCompile(`(http://\S+/graphql)|^token +(\S+)|^customer +(\S+)|^product +(\S+)|^(series) `)
 
 func startServer(binary, data string) (*server, error) {
 	s := &server{process: exec.Command(binary, "serve")}
@@ -52,8 +53,10 @@ func startServer(binary, data string) (*server, error) {
 			s.token = m[2]
 		case m[3] != "":
 			s.customer = m[3]
+		case m[4] != "":
+			s.product = m[4]
 		}
-		if m != nil && m[4] != "" {
+		if m != nil && m[5] != "" {
 			go func() { _, _ = io.Copy(io.Discard, out) }()
 			s.client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 1024}}
 			return s, nil
@@ -120,9 +123,37 @@ func (s *server) createSeries(ctx context.Context, n int) ([]string, error) {
 // result is what a measurement came to; times in milliseconds.
 type result struct{ perSecond, p50, p99 float64 }
 
-// load allocates from so many connections at once, each over the series in turn.
-func (s *server) load(ctx context.Context, connections int, length time.Duration, series []string) (result, error) {
-	const query = `mutation ($input: AllocateInvoiceInput!) { allocateInvoice(input: $input) { invoice { id number } userErrors { code } } }`
+// request is the nth request of a measurement, and what its answer must hold.
+type request struct {
+	query string
+	input func(n int) map[string]any
+	want  string
+}
+
+// allocation allocates over the series in turn.
+func (s *server) allocation(series []string) request {
+	return request{`mutation ($input: AllocateInvoiceInput!) { allocateInvoice(input: $input) { invoice { id number } userErrors { code } } }`,
+		func(n int) map[string]any {
+			return map[string]any{
+				"seriesId": series[n%len(series)], "customerId": s.customer, "currency": "EUR",
+				"lines": []any{map[string]any{"description": "Pawn", "quantity": 1, "unitAmountMinor": "100"}},
+			}
+		}, `"number":"`}
+}
+
+// order places an order that the simulated provider charges at once.
+func (s *server) order() request {
+	return request{`mutation ($input: PlaceOrderInput!) { placeOrder(input: $input) { order { id status } userErrors { code } } }`,
+		func(n int) map[string]any {
+			return map[string]any{
+				"idempotencyKey": fmt.Sprintf("bench %d", n), "customerId": s.customer, "paymentMethod": "sim_ok",
+				"items": []any{map[string]any{"productId": s.product, "quantity": 1}},
+			}
+		}, `"PAID"`}
+}
+
+// load sends requests from so many connections at once.
+func (s *server) load(ctx context.Context, connections int, length time.Duration, r request) (result, error) {
 	var (
 		mu    sync.Mutex
 		times []time.Duration
@@ -135,10 +166,7 @@ func (s *server) load(ctx context.Context, connections int, length time.Duration
 			var mine []time.Duration
 			for i := c; time.Since(begin) < length; i += connections {
 				start := time.Now()
-				_, err := s.ask(ctx, query, map[string]any{
-					"seriesId": series[i%len(series)], "customerId": s.customer, "currency": "EUR",
-					"lines": []any{map[string]any{"description": "Pawn", "quantity": 1, "unitAmountMinor": "100"}},
-				}, `"number":"`)
+				_, err := s.ask(ctx, r.query, r.input(i), r.want)
 				if err != nil {
 					mu.Lock()
 					fault = err

@@ -65,10 +65,7 @@ func Migrate(ctx context.Context, url, login string, logger *slog.Logger) (appli
 	err = locked(ctx, conn, func() (err error) {
 		db := stdlib.OpenDB(*config)
 		defer func() { _ = db.Close() }()
-		if applied, err = up(ctx, db, logger); err != nil {
-			return err
-		}
-		if err := upRiver(ctx, config); err != nil {
+		if applied, err = up(ctx, db, config, logger); err != nil {
 			return err
 		}
 		if set, err := timeoutsSet(ctx, conn, login); set || err != nil {
@@ -79,7 +76,9 @@ func Migrate(ctx context.Context, url, login string, logger *slog.Logger) (appli
 	return applied, err
 }
 
-func up(ctx context.Context, db *sql.DB, logger *slog.Logger) (int, error) {
+// up runs what is pending. River's migrations come before our last one: until that is recorded the
+// database is pending, so that what broke off anywhere is run again, theirs included.
+func up(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, logger *slog.Logger) (int, error) {
 	if _, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS ops"); err != nil {
 		return 0, fmt.Errorf("cannot create the schema ops: %w", err)
 	}
@@ -88,12 +87,20 @@ func up(ctx context.Context, db *sql.DB, logger *slog.Logger) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	results, err := provider.Up(ctx)
+	before, err := provider.UpTo(ctx, latest-1)
 	if err != nil {
-		return len(results), fmt.Errorf("migration failed: %w", err)
+		return len(before), fmt.Errorf("migration failed: %w", err)
+	}
+	if err := upRiver(ctx, config); err != nil {
+		return len(before), err
+	}
+	last, err := provider.Up(ctx)
+	applied := len(before) + len(last)
+	if err != nil {
+		return applied, fmt.Errorf("migration failed: %w", err)
 	}
 	_, err = db.ExecContext(ctx, "GRANT SELECT ON "+versions+" TO "+RuntimeRole)
-	return len(results), err
+	return applied, err
 }
 
 // locked runs fn while this connection's transaction holds the migration lock. The lock is tried

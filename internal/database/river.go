@@ -37,11 +37,11 @@ func upRiver(ctx context.Context, config *pgx.ConnConfig) error {
 	return err
 }
 
-// grantRiver gives the runtime role what River's tables need.
+// grantRiver gives the runtime role what River's tables need; their versions are their owner's.
 const grantRiver = `DO $$
 DECLARE name text;
 BEGIN
-    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'ops' AND tablename LIKE 'river\_%' LOOP
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'ops' AND tablename LIKE 'river\_%' AND tablename <> 'river_migration' LOOP
         EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON ops.%I TO ` + RuntimeRole + `', name);
     END LOOP;
     FOR name IN SELECT sequencename FROM pg_sequences WHERE schemaname = 'ops' AND sequencename LIKE 'river\_%' LOOP

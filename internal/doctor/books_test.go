@@ -13,6 +13,8 @@ import (
 	"countersign/internal/doctor"
 	"countersign/internal/domain"
 	"countersign/internal/invoicing"
+	"countersign/internal/ordering"
+	"countersign/internal/payment"
 	"countersign/internal/testdb"
 	"countersign/internal/txn"
 )
@@ -24,17 +26,18 @@ type practice struct {
 	d       *testdb.DB
 	db      *txn.DB
 	service *invoicing.Service
+	orders  *ordering.Service
 }
 
 func newPractice(t *testing.T) *practice {
 	t.Helper()
 	d := testdb.New(t)
 	db := txn.New(d.Pool, txn.Settings{})
-	return &practice{d, db, invoicing.New(db)}
+	return &practice{d, db, invoicing.New(db), ordering.New(db, payment.NewSimulated(db, 0, nil))}
 }
 
 // books are a tenant's: a customer, a series A with three invoices of two lines, a series B with
-// one, and a series C with none.
+// one, and a series C with none; and the orders that addOrders makes.
 type books struct {
 	tenant domain.TenantID
 	caller auth.Caller
@@ -54,25 +57,28 @@ func (p *practice) newBooks(t *testing.T, handle string) *books {
 	tenant, _, err := p.service.CreateTenant(ctx, handle, handle)
 	must(err)
 	b := &books{tenant.ID, auth.Caller{TenantID: tenant.ID, Role: domain.RoleAdmin}, pgx.NamedArgs{}, map[string]string{}}
-	keep := func(name string, id fmt.Stringer) { b.ids[name], b.names[id.String()] = id, name }
 	customer, err := p.service.CreateCustomer(ctx, b.caller, invoicing.CreateCustomerInput{Name: "Rook & Pawn", Currency: "EUR"})
 	must(err)
-	keep("cus", customer.Value.ID)
+	b.keep("cus", customer.Value.ID)
 	for _, s := range []struct {
 		code     string
 		invoices []string
 	}{{"A", []string{"a1", "a2", "a3"}}, {"B", []string{"b1"}}, {"C", nil}} {
 		series, err := p.service.CreateSeries(ctx, b.caller, invoicing.CreateInvoiceSeriesInput{Code: s.code})
 		must(err)
-		keep("ser"+s.code, series.Value.ID)
+		b.keep("ser"+s.code, series.Value.ID)
 		for _, name := range s.invoices {
 			invoice, err := p.service.Allocate(ctx, b.caller, b.input(series.Value.ID))
 			must(err)
-			keep(name, invoice.Value.ID)
+			b.keep(name, invoice.Value.ID)
 		}
 	}
+	p.addOrders(t, b)
 	return b
 }
+
+// keep gives an id a name.
+func (b *books) keep(name string, id fmt.Stringer) { b.ids[name], b.names[id.String()] = id, name }
 
 // input asks for another invoice of a series.
 func (b *books) input(series domain.SeriesID) invoicing.AllocateInvoiceInput {

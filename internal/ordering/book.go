@@ -2,7 +2,6 @@ package ordering
 
 import (
 	"context"
-	"strings"
 
 	"countersign/internal/domain"
 	"countersign/internal/txn"
@@ -295,6 +294,3 @@ func (b *book) applyInbox(ctx context.Context, provider string) error {
 func fact(e *sqlc.OpsPaymentEvent) domain.Fact {
 	return domain.Fact{Kind: e.Kind, PaymentID: e.PaymentID, RefundID: e.RefundID, Amount: domain.Money{AmountMinor: e.AmountMinor, Currency: e.Currency}}
 }
-
-// isOrder says whether a webhook's reference is an order's.
-func isOrder(reference string) bool { return strings.HasPrefix(reference, "ord_") }
