@@ -23,10 +23,19 @@ SELECT * FROM payment_attempts WHERE status = 'PENDING' AND created_at < @before
 ORDER BY id
 LIMIT @row_limit;
 
+-- name: ClaimPaymentAttempt :one
+-- Whoever is about to call the provider for an attempt again says so first, under the order's lock:
+-- an attempt is not given up while somebody may be at it. No row means that somebody else is.
+UPDATE payment_attempts
+SET updated_at = @next_version
+WHERE tenant_id = @tenant_id AND id = @id AND status = 'PENDING' AND updated_at = @expected_updated_at
+RETURNING *;
+
 -- name: InsertCapture :one
--- The primary key decides: a payment is captured once.
+-- The primary key decides: a payment is captured once. No row means that another order has it.
 INSERT INTO captures (tenant_id, provider, provider_payment_id, order_id, amount_minor, currency, state, captured_at, updated_at)
 VALUES (@tenant_id, @provider, @provider_payment_id, @order_id, @amount_minor, @currency, @state, @captured_at, @updated_at)
+ON CONFLICT (tenant_id, provider, provider_payment_id) DO NOTHING
 RETURNING *;
 
 -- name: ReturnCapture :one
@@ -63,6 +72,10 @@ RETURNING *;
 SELECT * FROM refunds
 WHERE tenant_id = @tenant_id AND order_id = ANY(sqlc.slice('order_ids'))
 ORDER BY order_id, id;
+
+-- name: FindRefundOfProvider :one
+SELECT * FROM refunds
+WHERE tenant_id = @tenant_id AND provider = @provider AND provider_refund_id = @provider_refund_id::text;
 
 -- name: EveryPendingRefund :many
 SELECT * FROM refunds WHERE status = 'PENDING' AND created_at < @before AND id > @after_id

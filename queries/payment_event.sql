@@ -38,6 +38,13 @@ SET processed_at = @processed_at, result = @result, tenant_id = @tenant_id
 WHERE provider = @provider AND event_id = @event_id AND processed_at IS NULL
 RETURNING *;
 
+-- name: EveryPaymentEventKept :one
+-- An event that waits belongs to somebody once its order is there.
+UPDATE ops.payment_events
+SET tenant_id = @tenant_id
+WHERE provider = @provider AND event_id = @event_id AND payment_events.tenant_id IS NULL
+RETURNING *;
+
 -- name: EveryUnprocessedEvent :many
 -- What the sweep looks at, without a lock: it locks the order first, as a delivery does.
 SELECT * FROM ops.payment_events

@@ -12,6 +12,47 @@ import (
 	"countersign/internal/domain"
 )
 
+const claimPaymentAttempt = `-- name: ClaimPaymentAttempt :one
+UPDATE payment_attempts
+SET updated_at = $1
+WHERE tenant_id = $2 AND id = $3 AND status = 'PENDING' AND updated_at = $4
+RETURNING tenant_id, id, order_id, ordinal, provider, method, status, provider_payment_id, failure, created_at, ended_at, updated_at
+`
+
+type ClaimPaymentAttemptParams struct {
+	NextVersion       domain.Version
+	TenantID          domain.TenantID
+	ID                domain.AttemptID
+	ExpectedUpdatedAt domain.Version
+}
+
+// Whoever is about to call the provider for an attempt again says so first, under the order's lock:
+// an attempt is not given up while somebody may be at it. No row means that somebody else is.
+func (q *Queries) ClaimPaymentAttempt(ctx context.Context, arg ClaimPaymentAttemptParams) (*PaymentAttempt, error) {
+	row := q.db.QueryRow(ctx, claimPaymentAttempt,
+		arg.NextVersion,
+		arg.TenantID,
+		arg.ID,
+		arg.ExpectedUpdatedAt,
+	)
+	var i PaymentAttempt
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.OrderID,
+		&i.Ordinal,
+		&i.Provider,
+		&i.Method,
+		&i.Status,
+		&i.ProviderPaymentID,
+		&i.Failure,
+		&i.CreatedAt,
+		&i.EndedAt,
+		&i.UpdatedAt,
+	)
+	return &i, err
+}
+
 const endPaymentAttempt = `-- name: EndPaymentAttempt :one
 UPDATE payment_attempts
 SET status = $1, provider_payment_id = coalesce($2, provider_payment_id),
@@ -197,9 +238,41 @@ func (q *Queries) EveryPendingRefund(ctx context.Context, arg EveryPendingRefund
 	return items, nil
 }
 
+const findRefundOfProvider = `-- name: FindRefundOfProvider :one
+SELECT tenant_id, id, order_id, provider, provider_payment_id, provider_refund_id, amount_minor, status, failure, created_at, ended_at, updated_at FROM refunds
+WHERE tenant_id = $1 AND provider = $2 AND provider_refund_id = $3::text
+`
+
+type FindRefundOfProviderParams struct {
+	TenantID         domain.TenantID
+	Provider         string
+	ProviderRefundID string
+}
+
+func (q *Queries) FindRefundOfProvider(ctx context.Context, arg FindRefundOfProviderParams) (*Refund, error) {
+	row := q.db.QueryRow(ctx, findRefundOfProvider, arg.TenantID, arg.Provider, arg.ProviderRefundID)
+	var i Refund
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.OrderID,
+		&i.Provider,
+		&i.ProviderPaymentID,
+		&i.ProviderRefundID,
+		&i.AmountMinor,
+		&i.Status,
+		&i.Failure,
+		&i.CreatedAt,
+		&i.EndedAt,
+		&i.UpdatedAt,
+	)
+	return &i, err
+}
+
 const insertCapture = `-- name: InsertCapture :one
 INSERT INTO captures (tenant_id, provider, provider_payment_id, order_id, amount_minor, currency, state, captured_at, updated_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (tenant_id, provider, provider_payment_id) DO NOTHING
 RETURNING tenant_id, provider, provider_payment_id, order_id, amount_minor, currency, state, captured_at, updated_at
 `
 
@@ -215,7 +288,7 @@ type InsertCaptureParams struct {
 	UpdatedAt         domain.Version
 }
 
-// The primary key decides: a payment is captured once.
+// The primary key decides: a payment is captured once. No row means that another order has it.
 func (q *Queries) InsertCapture(ctx context.Context, arg InsertCaptureParams) (*Capture, error) {
 	row := q.db.QueryRow(ctx, insertCapture,
 		arg.TenantID,

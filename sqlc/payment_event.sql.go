@@ -198,6 +198,42 @@ func (q *Queries) EveryPaymentEventInsert(ctx context.Context, arg EveryPaymentE
 	return &i, err
 }
 
+const everyPaymentEventKept = `-- name: EveryPaymentEventKept :one
+UPDATE ops.payment_events
+SET tenant_id = $1
+WHERE provider = $2 AND event_id = $3 AND payment_events.tenant_id IS NULL
+RETURNING provider, event_id, kind, reference, tenant_id, payment_id, refund_id, amount_minor, currency, received_at, processed_at, result, conflicts, conflict
+`
+
+type EveryPaymentEventKeptParams struct {
+	TenantID *domain.TenantID
+	Provider string
+	EventID  string
+}
+
+// An event that waits belongs to somebody once its order is there.
+func (q *Queries) EveryPaymentEventKept(ctx context.Context, arg EveryPaymentEventKeptParams) (*OpsPaymentEvent, error) {
+	row := q.db.QueryRow(ctx, everyPaymentEventKept, arg.TenantID, arg.Provider, arg.EventID)
+	var i OpsPaymentEvent
+	err := row.Scan(
+		&i.Provider,
+		&i.EventID,
+		&i.Kind,
+		&i.Reference,
+		&i.TenantID,
+		&i.PaymentID,
+		&i.RefundID,
+		&i.AmountMinor,
+		&i.Currency,
+		&i.ReceivedAt,
+		&i.ProcessedAt,
+		&i.Result,
+		&i.Conflicts,
+		&i.Conflict,
+	)
+	return &i, err
+}
+
 const everyPaymentEventOfReference = `-- name: EveryPaymentEventOfReference :many
 SELECT provider, event_id, kind, reference, tenant_id, payment_id, refund_id, amount_minor, currency, received_at, processed_at, result, conflicts, conflict FROM ops.payment_events
 WHERE reference = $1 AND provider = $2 AND processed_at IS NULL

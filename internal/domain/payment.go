@@ -58,7 +58,7 @@ type Standing struct {
 	Refunded Cents                   // given back of what paid it, or about to be
 	Captures map[string]CaptureState // by the provider's payment id
 	Refunds  map[string]bool         // the provider's refund ids that are known
-	Awaited  map[Cents]bool          // amounts of our own refunds whose answer is awaited
+	Awaited  map[Cents]int           // how many of our own refunds of an amount wait for their answer
 }
 
 // Judgement is what a fact does to an order.
@@ -124,9 +124,11 @@ func (s Standing) refunded(f Fact) Judgement {
 	switch {
 	case s.Status == OrderRefunded:
 		return Judgement{Flag: "an order was refunded that was refunded already"}
+	case s.Awaited[f.Amount.AmountMinor] > 1: // the answers to them will say which one it is
+		return Judgement{Keep: true}
 	case f.Amount.Currency != s.Total.Currency:
 		return Judgement{Flag: "a refund is in another currency"}
-	case !s.Awaited[f.Amount.AmountMinor] && f.Amount.AmountMinor > s.Total.AmountMinor-s.Refunded:
+	case s.Awaited[f.Amount.AmountMinor] == 0 && f.Amount.AmountMinor > s.Total.AmountMinor-s.Refunded:
 		return Judgement{Flag: "a refund is larger than what is left of the payment"}
 	}
 	return Judgement{Refund: RefundOfOrder}

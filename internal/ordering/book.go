@@ -51,7 +51,7 @@ func (b *book) read(ctx context.Context) (err error) {
 func (b *book) standing() domain.Standing {
 	s := domain.Standing{
 		Status: b.order.Status, Total: b.order.Total(), Refunded: b.order.RefundedMinor,
-		Captures: map[string]domain.CaptureState{}, Refunds: map[string]bool{}, Awaited: map[domain.Cents]bool{},
+		Captures: map[string]domain.CaptureState{}, Refunds: map[string]bool{}, Awaited: map[domain.Cents]int{},
 	}
 	for _, c := range b.captures {
 		s.Captures[c.ProviderPaymentID] = c.State
@@ -61,7 +61,7 @@ func (b *book) standing() domain.Standing {
 		case r.ProviderRefundID != nil:
 			s.Refunds[*r.ProviderRefundID] = true
 		case r.Status == domain.RefundPending:
-			s.Awaited[r.AmountMinor] = true
+			s.Awaited[r.AmountMinor]++
 		}
 	}
 	return s
@@ -107,17 +107,19 @@ func (b *book) apply(ctx context.Context, provider string, t told) (result strin
 	if j.Keep {
 		return "", true, nil
 	}
+	ours, err := b.record(ctx, provider, t, j)
+	if err != nil {
+		return "", false, err
+	}
+	if !ours {
+		j = domain.Judgement{Flag: "the provider has said the same of another order"}
+	}
 	m := move{to: b.order.Status, refunded: b.order.RefundedMinor, op: t.op}
+	if j.Capture != "" {
+		m.event = "REFUND_DUE"
+	}
 	if j.Flag != "" {
 		m.event, m.detail, m.attention = "FLAGGED", &j.Flag, &j.Flag
-	}
-	if j.Capture != "" {
-		if err := b.capture(ctx, provider, t, j.Capture); err != nil {
-			return "", false, err
-		}
-		if m.event == "" {
-			m.event = "REFUND_DUE"
-		}
 	}
 	if j.Pay {
 		m.event, m.to = "PAID", domain.OrderPaid
@@ -146,17 +148,31 @@ func (b *book) apply(ctx context.Context, provider string, t told) (result strin
 	return m.event, false, b.read(ctx)
 }
 
-// capture records money that was taken, and ends the attempt that took it.
-func (b *book) capture(ctx context.Context, provider string, f told, state domain.CaptureState) error {
-	_, err := b.tx.InsertCapture(ctx, sqlc.InsertCaptureParams{
-		TenantID: b.order.TenantID, Provider: provider, ProviderPaymentID: f.PaymentID, OrderID: b.order.ID,
-		AmountMinor: f.Amount.AmountMinor, Currency: f.Amount.Currency, State: state, CapturedAt: b.tx.Now.Time, UpdatedAt: b.tx.Now,
-	})
-	if err != nil {
-		return err
+// record writes down money that was taken, and ends the attempt that took it; ours is false if the
+// provider's payment, or its refund, is another order's.
+func (b *book) record(ctx context.Context, provider string, t told, j domain.Judgement) (ours bool, err error) {
+	switch {
+	case j.Capture != "":
+		_, err = b.tx.InsertCapture(ctx, sqlc.InsertCaptureParams{
+			TenantID: b.order.TenantID, Provider: provider, ProviderPaymentID: t.PaymentID, OrderID: b.order.ID,
+			AmountMinor: t.Amount.AmountMinor, Currency: t.Amount.Currency, State: j.Capture, CapturedAt: b.tx.Now.Time, UpdatedAt: b.tx.Now,
+		})
+		if isNoRows(err) {
+			return false, nil
+		}
+		if err == nil {
+			_, err = b.end(ctx, b.attempt(t), domain.AttemptSucceeded, t.PaymentID, "")
+		}
+	case j.Refund != "": // this order's own are known by now
+		_, err = b.tx.FindRefundOfProvider(ctx, sqlc.FindRefundOfProviderParams{
+			TenantID: b.order.TenantID, Provider: provider, ProviderRefundID: t.RefundID,
+		})
+		if isNoRows(err) {
+			return true, nil
+		}
+		return false, err
 	}
-	_, err = b.end(ctx, b.attempt(f), domain.AttemptSucceeded, f.PaymentID, "")
-	return err
+	return true, err
 }
 
 // end ends an attempt that waits.
@@ -275,6 +291,9 @@ func (b *book) applyInbox(ctx context.Context, provider string) error {
 				return err
 			}
 			if kept {
+				if err := b.keep(ctx, e); err != nil {
+					return err
+				}
 				continue
 			}
 			progress = true
@@ -289,6 +308,18 @@ func (b *book) applyInbox(ctx context.Context, provider string) error {
 			return nil
 		}
 	}
+}
+
+// keep leaves an event in the inbox, as this tenant's: it may have come before its order.
+func (b *book) keep(ctx context.Context, e *sqlc.OpsPaymentEvent) error {
+	if e.TenantID != nil {
+		return nil
+	}
+	_, err := b.tx.EveryPaymentEventKept(ctx, sqlc.EveryPaymentEventKeptParams{Provider: e.Provider, EventID: e.EventID, TenantID: &b.order.TenantID})
+	if isNoRows(err) {
+		return nil // it is by now
+	}
+	return err
 }
 
 func fact(e *sqlc.OpsPaymentEvent) domain.Fact {

@@ -53,6 +53,7 @@ type transition struct {
 	op      domain.Operation
 	order   domain.OrderID
 	version *domain.Version
+	toward  domain.OrderStatus // that the state machine has to let it move to
 	// decide says which move it is, or refuses it, on the order as it is now.
 	decide func(ctx context.Context, tx txn.Tx, order *sqlc.Order) (move, error)
 	// then does what belongs to the move in its transaction, while the order is held.
@@ -63,18 +64,21 @@ type transition struct {
 // meanwhile is decided on, not overwritten.
 func (s *Service) transit(ctx context.Context, t transition) (outcome, error) {
 	id := domain.NewID[domain.UUID]()
-	return txn.Run(ctx, s.db, txn.Write[*sqlc.Order]{
+	return run(ctx, s.db, txn.Write[*sqlc.Order]{
 		Operation: t.op,
 		Apply: func(ctx context.Context, tx txn.Tx) (*sqlc.Order, error) {
 			order, err := visibleOrder(ctx, tx.Queries, t.caller, t.order)
 			if err != nil {
 				return nil, err
 			}
-			m, err := t.decide(ctx, tx, order)
-			if err != nil {
+			if err := order.Status.CheckMove(t.toward); err != nil {
 				return nil, err
 			}
 			if err := domain.CheckVersion(t.version, order.UpdatedAt); err != nil {
+				return nil, err
+			}
+			m, err := t.decide(ctx, tx, order)
+			if err != nil {
 				return nil, err
 			}
 			m.op, m.id = t.op, id
@@ -87,6 +91,9 @@ func (s *Service) transit(ctx context.Context, t transition) (outcome, error) {
 			step, err := q.FindOrderMove(ctx, sqlc.FindOrderMoveParams{TenantID: t.caller.TenantID, OperationID: t.op.ID})
 			if err != nil {
 				return found, err
+			}
+			if !step.OperationFingerprint.Equal(t.op.Fingerprint) { // another request's: nothing is told of it
+				return txn.Found[*sqlc.Order]{Fingerprint: step.OperationFingerprint}, nil
 			}
 			order, err := visibleOrder(ctx, q, t.caller, step.OrderID)
 			return txn.Found[*sqlc.Order]{Value: order, Fingerprint: step.OperationFingerprint, Own: step.ID == id}, err
@@ -119,9 +126,9 @@ func (s *Service) Fulfill(ctx context.Context, caller auth.Caller, in FulfillOrd
 	if err != nil {
 		return outcome{}, err
 	}
-	return s.transit(ctx, transition{caller: caller, op: op, order: in.OrderID, version: in.Version,
+	return s.transit(ctx, transition{caller: caller, op: op, order: in.OrderID, version: in.Version, toward: domain.OrderFulfilled,
 		decide: func(_ context.Context, _ txn.Tx, order *sqlc.Order) (move, error) {
-			return move{to: domain.OrderFulfilled, event: "FULFILLED", refunded: order.RefundedMinor}, order.Status.CheckMove(domain.OrderFulfilled)
+			return move{to: domain.OrderFulfilled, event: "FULFILLED", refunded: order.RefundedMinor}, nil
 		}})
 }
 
@@ -139,23 +146,26 @@ func (s *Service) Cancel(ctx context.Context, caller auth.Caller, in CancelOrder
 	if err != nil {
 		return outcome{}, err
 	}
-	t := transition{caller: caller, op: op, order: in.OrderID, version: in.Version, decide: decideCancel, then: returnStock}
+	t := transition{
+		caller: caller, op: op, order: in.OrderID, version: in.Version, toward: domain.OrderCancelled,
+		decide: decideCancel, then: returnStock,
+	}
 	out, err := s.transit(ctx, t)
 	if asked := (*unknownPayment)(nil); asAttempt(err, &asked) {
-		if err := s.lookUp(ctx, asked.order, asked.attempt, op.By); err != nil {
+		order, err := s.lookUp(ctx, asked.order, asked.attempt, op.By)
+		if err != nil {
 			return outcome{}, err
 		}
-		t.version = nil // it was right before the look-up, which may have moved the order itself
-		out, err = s.transit(ctx, t)
+		if t.version != nil { // it was right, and what the look-up found may have moved the order
+			t.version = &order.UpdatedAt
+		}
+		return s.transit(ctx, t)
 	}
 	return out, err
 }
 
 // decideCancel refuses while an attempt's outcome is not known.
 func decideCancel(ctx context.Context, tx txn.Tx, order *sqlc.Order) (move, error) {
-	if err := order.Status.CheckMove(domain.OrderCancelled); err != nil {
-		return move{}, err
-	}
 	return move{to: domain.OrderCancelled, event: "CANCELLED", refunded: order.RefundedMinor}, refuseUnknown(ctx, tx, order)
 }
 

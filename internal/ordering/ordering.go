@@ -31,6 +31,24 @@ func New(db *txn.DB, provider payment.Provider) *Service { return &Service{db, p
 
 type outcome = txn.Outcome[*sqlc.Order]
 
+// run runs a write. A refusal is not answered before the operation has been looked up once more: a
+// twin under the same key may have done it meanwhile, or a run of our own whose answer was lost.
+func run[T any](ctx context.Context, db *txn.DB, w txn.Write[T]) (txn.Outcome[T], error) {
+	out, err := txn.Run(ctx, db, w)
+	unknown := (*domain.OutcomeUnknownError)(nil)
+	if domain.UserErrors(err) == nil && !errors.As(err, &unknown) {
+		return out, err
+	}
+	found, findErr := txn.Read(context.WithoutCancel(ctx), db, w.Find)
+	switch {
+	case findErr != nil:
+		return out, err
+	case !found.Fingerprint.Equal(w.Fingerprint):
+		return out, w.KeyReused()
+	}
+	return txn.Outcome[T]{Value: found.Value, Replayed: !found.Own, Key: w.Key, KeyMade: !w.KeyGiven}, nil
+}
+
 // OrdersByID answers each id at its place, nil where there is none that the caller may know of.
 func (s *Service) OrdersByID(ctx context.Context, caller auth.Caller, ids []domain.OrderID) ([]*sqlc.Order, error) {
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Order, error) {

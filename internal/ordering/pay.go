@@ -84,7 +84,8 @@ func (s *Service) write(ctx context.Context, tenant domain.TenantID, id domain.O
 			if err := do(ctx, b); err != nil {
 				return nil, err
 			}
-			return b.order, b.applyInbox(ctx, s.provider.Name())
+			err = b.applyInbox(ctx, s.provider.Name())
+			return b.order, err
 		},
 		Find: func(ctx context.Context, q *sqlc.Queries) (found txn.Found[*sqlc.Order], err error) {
 			step, err := q.FindOrderMove(ctx, sqlc.FindOrderMoveParams{TenantID: tenant, OperationID: op.ID})
@@ -116,25 +117,51 @@ func (*unknownPayment) Error() string { return "payment outcome unknown" }
 
 func asAttempt(err error, target **unknownPayment) bool { return err != nil && errors.As(err, target) }
 
-// lookUp asks the provider what became of an attempt, and records it. An attempt that the provider
-// knows nothing of, and that nobody can be making any more, is given up: should it be charged all
-// the same, the capture is a refund due.
-func (s *Service) lookUp(ctx context.Context, order *sqlc.Order, attempt *sqlc.PaymentAttempt, by string) error {
+// lookUp asks the provider what became of an attempt, records it, and returns the order as it is
+// then. An attempt that the provider knows nothing of, and that nobody can be making any more, is
+// given up: should it be charged all the same, the capture is a refund due.
+func (s *Service) lookUp(ctx context.Context, order *sqlc.Order, attempt *sqlc.PaymentAttempt, by string) (*sqlc.Order, error) {
+	if attempt.Provider != s.provider.Name() { // this one cannot say
+		return nil, newUnknownPayment(order, attempt)
+	}
 	c := charge{tenant: order.TenantID, attempt: attempt.ID, method: attempt.Method, by: by}
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	answer, err := s.provider.Find(call, attempt.ID.String())
 	switch {
 	case err == nil:
-		_, err = s.settle(context.WithoutCancel(ctx), c, order.ID, answer)
-		return err
-	case !errors.Is(err, payment.ErrNotFound):
-		return newUnknownPayment(order, attempt)
-	case s.db.Clock().Sub(attempt.CreatedAt) < 2*callTimeout: // its call may be on its way
-		return newUnknownPayment(order, attempt)
+		return s.settle(context.WithoutCancel(ctx), c, order.ID, answer)
+	case !errors.Is(err, payment.ErrNotFound) || s.atWork(attempt):
+		return nil, newUnknownPayment(order, attempt)
 	}
-	_, err = s.record(context.WithoutCancel(ctx), c, order.ID, domain.Fact{Kind: domain.FactFailed}, "given up: the provider knows nothing of it")
-	return err
+	return s.giveUp(context.WithoutCancel(ctx), c, order, attempt)
+}
+
+// atWork says whether a call for the attempt may be on its way.
+func (s *Service) atWork(attempt *sqlc.PaymentAttempt) bool {
+	return s.db.Clock().Sub(attempt.UpdatedAt.Time) < 2*callTimeout
+}
+
+// giveUp ends an attempt that the provider knows nothing of, unless somebody has claimed it since it
+// was read.
+func (s *Service) giveUp(ctx context.Context, c charge, order *sqlc.Order, attempt *sqlc.PaymentAttempt) (*sqlc.Order, error) {
+	f, reason := domain.Fact{Kind: domain.FactFailed}, "given up: the provider knows nothing of it"
+	op, err := factOperation(c.tenant, c.by, c.attempt.String(), f)
+	if err != nil {
+		return nil, err
+	}
+	return s.write(ctx, c.tenant, order.ID, op, func(ctx context.Context, b *book) error {
+		now := b.attempt(told{attempt: c.attempt})
+		if now.Status == domain.AttemptPending && !now.UpdatedAt.Equal(attempt.UpdatedAt.Time) {
+			return newUnknownPayment(order, now)
+		}
+		if b.order.Status == domain.OrderPending {
+			_, _, err := b.apply(ctx, s.provider.Name(), told{Fact: f, attempt: c.attempt, failure: reason, op: op})
+			return err
+		}
+		_, err := b.end(ctx, now, domain.AttemptFailed, "", reason)
+		return err
+	})
 }
 
 // RetryPaymentInput asks for another attempt to pay.
@@ -155,11 +182,8 @@ func (s *Service) RetryPayment(ctx context.Context, caller auth.Caller, in Retry
 		return outcome{}, err
 	}
 	attempt := domain.NewID[domain.AttemptID]()
-	out, err := s.transit(ctx, transition{caller: caller, op: op, order: in.OrderID,
+	out, err := s.transit(ctx, transition{caller: caller, op: op, order: in.OrderID, toward: domain.OrderPaid,
 		decide: func(ctx context.Context, tx txn.Tx, order *sqlc.Order) (move, error) {
-			if err := order.Status.CheckMove(domain.OrderPaid); err != nil {
-				return move{}, err
-			}
 			return move{to: order.Status, event: "PAYMENT_RETRIED", refunded: order.RefundedMinor}, refuseUnknown(ctx, tx, order)
 		},
 		then: func(ctx context.Context, tx txn.Tx, order *sqlc.Order) error {

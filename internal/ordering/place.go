@@ -31,7 +31,7 @@ func (s *Service) Place(ctx context.Context, caller auth.Caller, in PlaceOrderIn
 	if err != nil {
 		return outcome{}, err
 	}
-	out, err := txn.Run(ctx, s.db, txn.Write[*sqlc.Order]{Operation: p.op, Apply: p.apply, Find: p.find})
+	out, err := run(ctx, s.db, txn.Write[*sqlc.Order]{Operation: p.op, Apply: p.apply, Find: p.find})
 	if err != nil || out.Replayed {
 		return out, err
 	}

@@ -53,7 +53,7 @@ func (s *Service) CreateProduct(ctx context.Context, caller auth.Caller, in Crea
 	if in.Stock != nil {
 		stock = *in.Stock
 	}
-	return txn.Run(ctx, s.db, txn.Write[*sqlc.Product]{
+	return run(ctx, s.db, txn.Write[*sqlc.Product]{
 		Operation: op, OneStatement: true,
 		Apply: func(ctx context.Context, tx txn.Tx) (*sqlc.Product, error) {
 			return tx.InsertProduct(ctx, sqlc.InsertProductParams{
@@ -89,7 +89,7 @@ func (s *Service) UpdateProduct(ctx context.Context, caller auth.Caller, in Upda
 		return out, err
 	}
 	id := domain.NewID[domain.UUID]()
-	return txn.Run(ctx, s.db, txn.Write[*sqlc.Product]{
+	return run(ctx, s.db, txn.Write[*sqlc.Product]{
 		Operation: op,
 		Apply: func(ctx context.Context, tx txn.Tx) (*sqlc.Product, error) {
 			now, err := product(ctx, tx.Queries, caller.TenantID, in.ProductID)

@@ -51,10 +51,12 @@ func (s *Service) reconcileAttempts(ctx context.Context, minAge time.Duration, r
 		}
 		for _, a := range attempts {
 			arg.AfterID = a.ID
-			if err := s.reconcileAttempt(ctx, a, r); err != nil {
+			count, err := s.reconcileAttempt(ctx, a, r)
+			if err != nil {
 				s.db.Logger.ErrorContext(ctx, "cannot reconcile", slog.String("attempt", a.ID.String()), slog.Any("error", err))
-				r.Pending++
+				count = &r.Pending
 			}
+			*count++
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -62,40 +64,80 @@ func (s *Service) reconcileAttempts(ctx context.Context, minAge time.Duration, r
 	}
 }
 
-func (s *Service) reconcileAttempt(ctx context.Context, a *sqlc.PaymentAttempt, r *Reconciled) error {
-	orders, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Order, error) {
-		return q.GetOrders(ctx, sqlc.GetOrdersParams{TenantID: a.TenantID, Ids: []domain.OrderID{a.OrderID}})
-	})
-	if err != nil {
-		return err
+// reconcileAttempt settles an attempt if that can be done now, and says where in r it counts.
+func (s *Service) reconcileAttempt(ctx context.Context, a *sqlc.PaymentAttempt, r *Reconciled) (count *int, err error) {
+	if a.Provider != s.provider.Name() {
+		return &r.Pending, nil
 	}
-	order := orders[0]
+	order, err := s.orderOf(ctx, a.TenantID, a.OrderID)
+	if err != nil {
+		return nil, err
+	}
 	c := charge{tenant: a.TenantID, attempt: a.ID, method: a.Method, by: reconciler}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	answer, err := s.provider.Find(call, a.ID.String())
-	switch {
-	case err == nil:
-		_, err = s.settle(ctx, c, order.ID, answer)
-	case errors.Is(err, payment.ErrNotFound) && s.db.Clock().Sub(a.CreatedAt) < s.provider.KeyWindow():
-		answer, err = s.provider.Charge(call, payment.Charge{Key: a.ID.String(), Reference: order.ID.String(), Method: a.Method, Amount: order.Total()})
-		if err == nil {
-			_, err = s.settle(ctx, c, order.ID, answer)
+	if errors.Is(err, payment.ErrNotFound) {
+		switch {
+		case order.Status != domain.OrderPending && !s.atWork(a): // it is not to be paid any more
+			_, err = s.giveUp(ctx, c, order, a)
+			return &r.Settled, err
+		case order.Status == domain.OrderPending && s.db.Clock().Sub(a.CreatedAt) >= s.provider.KeyWindow():
+			return &r.Flagged, s.flag(ctx, order, "the provider knows nothing of a payment, and its key has expired", a.ID.String())
 		}
-	case errors.Is(err, payment.ErrNotFound):
-		r.Flagged++
-		return s.flag(ctx, order, a)
+		if claimed, claimErr := s.claim(ctx, order, a); claimErr != nil || !claimed {
+			return &r.Pending, claimErr
+		}
+		answer, err = s.provider.Charge(call, payment.Charge{
+			Key: a.ID.String(), Reference: order.ID.String(), Method: a.Method, Amount: order.Total(),
+		})
 	}
-	if err == nil {
-		r.Settled++
+	if err != nil {
+		return nil, err
 	}
-	return err
+	_, err = s.settle(ctx, c, order.ID, answer)
+	return &r.Settled, err
 }
 
-// flag asks a person to look at an order whose payment can neither be found nor safely be made.
-func (s *Service) flag(ctx context.Context, order *sqlc.Order, a *sqlc.PaymentAttempt) error {
-	key, reason := a.ID.String(), "the provider knows nothing of a payment, and its key has expired"
-	op, err := domain.NewOperation(order.TenantID, reconciler, "flagAttempt", "", &key, reason)
+func (s *Service) orderOf(ctx context.Context, tenant domain.TenantID, id domain.OrderID) (*sqlc.Order, error) {
+	orders, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Order, error) {
+		return q.GetOrders(ctx, sqlc.GetOrdersParams{TenantID: tenant, Ids: []domain.OrderID{id}})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return orders[0], nil
+}
+
+// claim announces a call for an attempt, under the order's lock: not if the order is not to be paid
+// any more, nor if somebody has ended or claimed the attempt since it was read. So nobody gives up
+// what is about to be charged, and nobody charges what was given up.
+func (s *Service) claim(ctx context.Context, order *sqlc.Order, a *sqlc.PaymentAttempt) (claimed bool, err error) {
+	op, err := domain.NewOperation(order.TenantID, reconciler, "claimAttempt", "", nil, a.ID.String())
+	if err != nil {
+		return false, err
+	}
+	_, err = s.write(ctx, order.TenantID, order.ID, op, func(ctx context.Context, b *book) error {
+		if claimed = false; b.order.Status != domain.OrderPending {
+			return nil
+		}
+		_, err := b.tx.ClaimPaymentAttempt(ctx, sqlc.ClaimPaymentAttemptParams{
+			TenantID: a.TenantID, ID: a.ID, ExpectedUpdatedAt: a.UpdatedAt, NextVersion: a.UpdatedAt.Next(b.tx.Now.Time),
+		})
+		if isNoRows(err) {
+			return nil
+		}
+		if claimed = err == nil; claimed {
+			err = b.read(ctx)
+		}
+		return err
+	})
+	return claimed && err == nil, err
+}
+
+// flag asks a person to look at an order, once per reason and what it is about.
+func (s *Service) flag(ctx context.Context, order *sqlc.Order, reason, about string) error {
+	op, err := domain.NewOperation(order.TenantID, reconciler, "flag", "", &about, reason)
 	if err != nil {
 		return err
 	}
@@ -122,15 +164,36 @@ func (s *Service) reconcileRefunds(ctx context.Context, minAge time.Duration, r 
 		}
 		for _, row := range refunds {
 			arg.AfterID = row.ID
-			orders, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Order, error) {
-				return q.GetOrders(ctx, sqlc.GetOrdersParams{TenantID: row.TenantID, Ids: []domain.OrderID{row.OrderID}})
-			})
+			count, err := s.reconcileRefund(ctx, row, r)
 			if err != nil {
-				return err
+				s.db.Logger.ErrorContext(ctx, "cannot reconcile", slog.String("refund", row.ID.String()), slog.Any("error", err))
+				continue
 			}
-			if s.refund(ctx, row, orders[0].Currency, reconciler) != nil {
-				r.Refunds++
+			if count != nil {
+				*count++
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
 		}
 	}
+}
+
+// reconcileRefund asks the provider again under the refund's key, as long as the provider knows its
+// keys: after that it could give the money back twice.
+func (s *Service) reconcileRefund(ctx context.Context, row *sqlc.Refund, r *Reconciled) (count *int, err error) {
+	if row.Provider != s.provider.Name() {
+		return nil, nil
+	}
+	order, err := s.orderOf(ctx, row.TenantID, row.OrderID)
+	if err != nil {
+		return nil, err
+	}
+	if s.db.Clock().Sub(row.CreatedAt) >= s.provider.KeyWindow() {
+		return &r.Flagged, s.flag(ctx, order, "the outcome of a refund is not known, and its key has expired", row.ID.String())
+	}
+	if s.refund(ctx, row, order.Currency, reconciler) == nil {
+		return nil, nil
+	}
+	return &r.Refunds, nil
 }

@@ -33,11 +33,8 @@ func (s *Service) Refund(ctx context.Context, caller auth.Caller, in RefundOrder
 	}
 	id := domain.NewID[domain.RefundID]()
 	var row *sqlc.Refund
-	out, err := s.transit(ctx, transition{caller: caller, op: op, order: in.OrderID, version: in.Version,
+	out, err := s.transit(ctx, transition{caller: caller, op: op, order: in.OrderID, version: in.Version, toward: domain.OrderRefunded,
 		decide: func(_ context.Context, _ txn.Tx, order *sqlc.Order) (move, error) {
-			if err := order.Status.CheckMove(domain.OrderRefunded); err != nil {
-				return move{}, err
-			}
 			left := order.TotalMinor - order.RefundedMinor
 			amount := left
 			set(&amount, in.AmountMinor)
@@ -107,7 +104,7 @@ func (s *Service) refund(ctx context.Context, row *sqlc.Refund, currency domain.
 		return nil
 	}
 	order, err := s.write(context.WithoutCancel(ctx), row.TenantID, row.OrderID, op, func(ctx context.Context, b *book) error {
-		return b.answered(ctx, row.ID, providerID, op)
+		return b.answered(ctx, s.provider.Name(), row.ID, told{Fact: f, op: op})
 	})
 	if err != nil {
 		s.db.Logger.WarnContext(ctx, "refund not recorded yet", slog.String("refund", row.ID.String()), slog.Any("error", err))
@@ -118,17 +115,24 @@ func (s *Service) refund(ctx context.Context, row *sqlc.Refund, currency domain.
 
 // answered records the provider's answer to a refund of our own: its id, or "" for a refusal, which
 // puts back what was reserved.
-func (b *book) answered(ctx context.Context, id domain.RefundID, providerID string, op domain.Operation) error {
+func (b *book) answered(ctx context.Context, provider string, id domain.RefundID, t told) error {
+	providerID := t.RefundID
 	var mine *sqlc.Refund
 	for _, r := range b.refunds {
 		if r.ID == id {
 			mine = r
 		}
 	}
-	if mine == nil || mine.Status != domain.RefundPending || b.standing().Refunds[providerID] {
+	switch {
+	case mine == nil || b.standing().Refunds[providerID]:
 		return nil // a webhook was faster
+	case mine.Status != domain.RefundPending && providerID == "":
+		return nil
+	case mine.Status != domain.RefundPending: // a webhook about another refund was taken for ours
+		_, _, err := b.apply(ctx, provider, t)
+		return err
 	}
-	m := move{to: b.order.Status, event: "PARTIALLY_REFUNDED", refunded: b.order.RefundedMinor, op: op}
+	m := move{to: b.order.Status, event: "PARTIALLY_REFUNDED", refunded: b.order.RefundedMinor, op: t.op}
 	status, known, failure := domain.RefundSucceeded, &providerID, (*string)(nil)
 	if providerID == "" {
 		reason := "the provider refuses"

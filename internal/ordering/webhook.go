@@ -3,6 +3,7 @@ package ordering
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"time"
 
 	"countersign/internal/domain"
@@ -86,8 +87,12 @@ func (s *Service) sweepEvents(ctx context.Context, r *Reconciled) error {
 		}
 		for _, e := range events {
 			after.AfterReceivedAt, after.AfterProvider, after.AfterEventID = e.ReceivedAt, e.Provider, e.EventID
-			if err := s.sweepEvent(ctx, e, r); err != nil {
-				return err
+			if err := s.sweepEvent(ctx, e, r); err != nil { // one that fails holds up no other
+				s.db.Logger.ErrorContext(ctx, "cannot sweep", slog.String("event", e.EventID), slog.Any("error", err))
+				r.Waiting++
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
 		}
 	}
@@ -96,9 +101,12 @@ func (s *Service) sweepEvents(ctx context.Context, r *Reconciled) error {
 // sweepEvent locks the order first, as a delivery does.
 func (s *Service) sweepEvent(ctx context.Context, e *sqlc.OpsPaymentEvent, r *Reconciled) error {
 	tenant, order, err := s.referred(ctx, e.Reference)
-	if err != nil || tenant == nil || e.Provider != s.provider.Name() {
-		r.Waiting++
+	if err != nil {
 		return err
+	}
+	if tenant == nil || e.Provider != s.provider.Name() {
+		r.Waiting++
+		return nil
 	}
 	op, err := domain.NewOperation(*tenant, "reconciler", "sweepEvent", e.Provider, &e.EventID, e.Kind)
 	if err != nil {

@@ -122,12 +122,18 @@ func (p *Simulated) Refund(ctx context.Context, r Refund) (string, error) {
 		if err != nil {
 			return nil, err
 		}
+		if paid.Status != "CHARGED" || paid.Currency != r.Amount.Currency || r.Amount.AmountMinor < 1 {
+			return nil, ErrRefused
+		}
 		row, err := tx.EverySimulatedRefund(ctx, sqlc.EverySimulatedRefundParams{
 			IdempotencyKey: r.Key, RefundID: "sim_" + domain.NewID[domain.RefundID]().String()[len("ref_"):], PaymentID: r.PaymentID,
 			AmountMinor: r.Amount.AmountMinor, CreatedAt: tx.Now.Time,
 		})
 		if err != nil {
 			return nil, err
+		}
+		if row.PaymentID != r.PaymentID || row.AmountMinor != r.Amount.AmountMinor {
+			return nil, errors.New("payment: the idempotency key was used for another refund")
 		}
 		total, err := tx.EverySimulatedRefundOfPayment(ctx, sqlc.EverySimulatedRefundOfPaymentParams{PaymentID: r.PaymentID})
 		if err == nil && total > int64(paid.AmountMinor) {
