@@ -30,13 +30,26 @@ func TestAwkwardPath(t *testing.T) {
 	// Somebody else has put a folder there that others may enter.
 	check(t, os.Mkdir(server.socketDir, 0o755))
 	check(t, os.Chmod(server.socketDir, 0o755))
-	_, err = Start(t.Context(), Config{DataDir: awkward})
-	wantError(t, err, server.socketDir, "not a private folder")
+	avoids(t, awkward, server.socketDir)
 	check(t, os.Remove(server.socketDir))
 	check(t, os.Symlink(dir, server.socketDir))
-	_, err = Start(t.Context(), Config{DataDir: awkward})
-	wantError(t, err, server.socketDir, "not a private folder")
+	avoids(t, awkward, server.socketDir)
 	check(t, os.Remove(server.socketDir))
+}
+
+// avoids starts a server that must not put its socket into a planted folder: it refuses, or takes
+// another place where there is one.
+func avoids(t *testing.T, dir, planted string) {
+	t.Helper()
+	server, err := Start(t.Context(), Config{DataDir: dir})
+	if err != nil {
+		wantError(t, err, planted, "not a private folder")
+		return
+	}
+	if server.socketDir == planted {
+		t.Errorf("the socket is in the planted folder %s", planted)
+	}
+	mustClose(t, server)
 }
 
 func TestSpacesInThePath(t *testing.T) {

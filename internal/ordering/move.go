@@ -92,9 +92,6 @@ func (s *Service) transit(ctx context.Context, t transition) (outcome, error) {
 			if err != nil {
 				return found, err
 			}
-			if !step.OperationFingerprint.Equal(t.op.Fingerprint) { // another request's: nothing is told of it
-				return txn.Found[*sqlc.Order]{Fingerprint: step.OperationFingerprint}, nil
-			}
 			order, err := visibleOrder(ctx, q, t.caller, step.OrderID)
 			return txn.Found[*sqlc.Order]{Value: order, Fingerprint: step.OperationFingerprint, Own: step.ID == id}, err
 		},
