@@ -42,15 +42,17 @@ func main() {
 
 // cli is the grammar of the command line.
 type cli struct {
-	Serve     serveCmd             `cmd:"" default:"1" help:"Serve the API (the default)."`
-	Migrate   command.MigrateCmd   `cmd:"" help:"Bring the database's schema up to date."`
-	Seed      command.SeedCmd      `cmd:"" help:"Make the tenant demo with its data. Prints its ids."`
-	Tenant    command.TenantCmd    `cmd:"" help:"Tenants."`
-	Token     command.TokenCmd     `cmd:"" help:"Access tokens."`
-	Reconcile command.ReconcileCmd `cmd:"" help:"Settle every payment whose outcome is not known, whatever its age, once."`
-	Doctor    command.DoctorCmd    `cmd:"" help:"Check every invariant of the data, on a live database. Exit status 1 and a line for each violation."`
-	Schema    schemaCmd            `cmd:"" help:"Print the GraphQL schema."`
-	Version   versionCmd           `cmd:"" help:"Print the version."`
+	Serve      serveCmd              `cmd:"" default:"1" help:"Serve the API (the default)."`
+	Migrate    command.MigrateCmd    `cmd:"" help:"Bring the database's schema up to date."`
+	Seed       command.SeedCmd       `cmd:"" help:"Make the tenant demo with its data. Prints its ids."`
+	Tenant     command.TenantCmd     `cmd:"" help:"Tenants."`
+	Token      command.TokenCmd      `cmd:"" help:"Access tokens."`
+	Reconcile  command.ReconcileCmd  `cmd:"" help:"Settle every payment whose outcome is not known, whatever its age, once."`
+	Settle     command.SettleCmd     `cmd:"" help:"Finish every revocation, settlement and waive that a crash has left, once."`
+	CloseMonth command.CloseMonthCmd `cmd:"" help:"Close a month: settle its usage, make its invoices final, number them."`
+	Doctor     command.DoctorCmd     `cmd:"" help:"Check every invariant of the data, on a live database. Exit status 1 and a line for each violation."`
+	Schema     schemaCmd             `cmd:"" help:"Print the GraphQL schema."`
+	Version    versionCmd            `cmd:"" help:"Print the version."`
 }
 
 // run is the program as a value: tests run it too.
@@ -120,7 +122,7 @@ func (serveCmd) Run(ctx context.Context, w *command.World) (err error) {
 
 	server := &httpserver.Server{
 		GraphQL: graph.NewHandler(graph.Options{
-			Resolver:     &graph.Resolver{DB: app.DB, Invoicing: app.Invoicing, Ordering: app.Ordering},
+			Resolver:     &graph.Resolver{DB: app.DB, Invoicing: app.Invoicing, Ordering: app.Ordering, Metering: app.Metering},
 			Authenticate: app.Tokens.Authenticate, Explore: w.Config.Env == config.Development, Logger: w.Logger,
 		}),
 		Webhooks: map[string]http.Handler{app.Provider.Name(): ordering.Webhook(app.Ordering, w.Logger)},
@@ -143,7 +145,7 @@ func (serveCmd) Run(ctx context.Context, w *command.World) (err error) {
 		}
 	}
 	// The jobs run on while requests drain, and stop before the pool closes.
-	runner, err := jobs.Start(context.WithoutCancel(ctx), app.Pool, app.Ordering, w.Config.ReconcileInterval, w.Logger)
+	runner, err := jobs.Start(context.WithoutCancel(ctx), app.Pool, app.Ordering, app.Metering, w.Config.ReconcileInterval, w.Logger)
 	if err != nil {
 		return err
 	}
@@ -157,7 +159,7 @@ func (serveCmd) Run(ctx context.Context, w *command.World) (err error) {
 
 // playground makes the demo tenant and a token of it, says so, and serves a page to explore with.
 func playground(ctx context.Context, w *command.World, app *command.App, address string) (http.Handler, error) {
-	d, err := demo.Seed(ctx, app.Invoicing, app.Ordering)
+	d, err := demo.Seed(ctx, app.Invoicing, app.Ordering, app.Metering)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,8 @@ import (
 
 type CustomerResolver interface {
 	Invoices(ctx context.Context, obj *sqlc.Customer, first *int32, after *string, last *int32, before *string) (*model.InvoiceConnection, error)
+
+	Exemption(ctx context.Context, objs []*sqlc.Customer) ([]*sqlc.BillingExemption, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -362,6 +364,61 @@ func (ec *executionContext) fieldContext_Customer_version(_ context.Context, fie
 	return graphql.NewScalarFieldContext("Customer", field, false, false, "String")
 }
 
+func (ec *executionContext) _Customer_exemption(ctx context.Context, field graphql.CollectedField, obj *sqlc.Customer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Customer_exemption(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.resolveBatch_Customer_exemption(ctx, field, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *sqlc.BillingExemption) graphql.Marshaler {
+			return ec.marshalOBillingExemption2ᚖcountersignᚋsqlcᚐBillingExemption(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Customer_exemption(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Customer",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_BillingExemption(ctx, field)
+		},
+	}
+	return fc, nil
+}
+func (ec *executionContext) resolveBatch_Customer_exemption(ctx context.Context, field graphql.CollectedField, obj *sqlc.Customer) (any, error) {
+	resolver := ec.Resolvers.Customer()
+	if batch, ok := graphql.BatchParentsFor[*sqlc.Customer](ctx, "Customer"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.Exemption(ctx, batch.Parents)
+		})
+		return graphql.ResolveBatchGroupResult[*sqlc.BillingExemption](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"Customer.exemption",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.Exemption(ctx, []*sqlc.Customer{obj})
+	return graphql.ResolveBatchSingleResult[*sqlc.BillingExemption](
+		ctx,
+		results,
+		err,
+		"Customer.exemption",
+	)
+}
+
 func (ec *executionContext) _CustomerConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.CustomerConnection) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -690,6 +747,12 @@ func (ec *executionContext) _Customer(ctx context.Context, sel ast.SelectionSet,
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "exemption":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Customer_exemption(ctx, field, obj)
+				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -798,6 +861,7 @@ func (ec *executionContext) unmarshalNCreateCustomerInput2countersignᚋinternal
 }
 
 func (ec *executionContext) marshalNCustomer2ᚕᚖcountersignᚋsqlcᚐCustomerᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.Customer) graphql.Marshaler {
+	ctx = graphql.WithBatchParents(ctx, "Customer", v, nil)
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]

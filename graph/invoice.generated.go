@@ -26,6 +26,8 @@ type InvoiceResolver interface {
 	Customer(ctx context.Context, objs []*sqlc.Invoice) ([]*sqlc.Customer, error)
 
 	Lines(ctx context.Context, objs []*sqlc.Invoice) ([][]*invoicing.Line, error)
+
+	History(ctx context.Context, objs []*sqlc.Invoice) ([][]*sqlc.InvoiceHistory, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -534,6 +536,185 @@ func (ec *executionContext) _Invoice_version(ctx context.Context, field graphql.
 }
 func (ec *executionContext) fieldContext_Invoice_version(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Invoice", field, false, false, "String")
+}
+
+func (ec *executionContext) _Invoice_usagePeriod(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_usagePeriod(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UsageMonth, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.Month) graphql.Marshaler {
+			return ec.marshalOString2ᚖcountersignᚋinternalᚋdomainᚐMonth(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_usagePeriod(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Invoice", field, false, false, "String")
+}
+
+func (ec *executionContext) _Invoice_waivedBy(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_waivedBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Waive(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *sqlc.InvoiceWaive) graphql.Marshaler {
+			return ec.marshalOInvoiceWaive2ᚖcountersignᚋsqlcᚐInvoiceWaive(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_waivedBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Invoice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_InvoiceWaive(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Invoice_paidAt(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_paidAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PaidAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_paidAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Invoice", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _Invoice_paymentReference(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_paymentReference(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PaymentReference, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_paymentReference(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Invoice", field, false, false, "String")
+}
+
+func (ec *executionContext) _Invoice_voidReason(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_voidReason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.VoidReason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_voidReason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Invoice", field, false, false, "String")
+}
+
+func (ec *executionContext) _Invoice_history(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_history(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.resolveBatch_Invoice_history(ctx, field, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*sqlc.InvoiceHistory) graphql.Marshaler {
+			return ec.marshalNInvoiceStep2ᚕᚖcountersignᚋsqlcᚐInvoiceHistoryᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_history(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Invoice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_InvoiceStep(ctx, field)
+		},
+	}
+	return fc, nil
+}
+func (ec *executionContext) resolveBatch_Invoice_history(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (any, error) {
+	resolver := ec.Resolvers.Invoice()
+	if batch, ok := graphql.BatchParentsFor[*sqlc.Invoice](ctx, "Invoice"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.History(ctx, batch.Parents)
+		})
+		return graphql.ResolveBatchGroupResult[[]*sqlc.InvoiceHistory](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"Invoice.history",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.History(ctx, []*sqlc.Invoice{obj})
+	return graphql.ResolveBatchSingleResult[[]*sqlc.InvoiceHistory](
+		ctx,
+		results,
+		err,
+		"Invoice.history",
+	)
 }
 
 func (ec *executionContext) _InvoiceConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.InvoiceConnection) (ret graphql.Marshaler) {
@@ -1219,6 +1400,37 @@ func (ec *executionContext) _Invoice(ctx context.Context, sel ast.SelectionSet, 
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "usagePeriod":
+			out.Values[i] = ec._Invoice_usagePeriod(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "waivedBy":
+			out.Values[i] = ec._Invoice_waivedBy(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "paidAt":
+			out.Values[i] = ec._Invoice_paidAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "paymentReference":
+			out.Values[i] = ec._Invoice_paymentReference(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "voidReason":
+			out.Values[i] = ec._Invoice_voidReason(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "history":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Invoice_history(ctx, field, obj)
+				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}

@@ -64,8 +64,10 @@ func (r *Resolver) nodeKinds() map[string]nodeKind {
 	return map[string]nodeKind{
 		"cus": {"Customer", nodesOf(r.Invoicing.CustomersByID)},
 		"inv": {"Invoice", nodesOf(r.Invoicing.InvoicesByID)},
+		"key": {"ApiKey", nodesOf(r.Metering.KeysByID)},
 		"ord": {"Order", nodesOf(r.Ordering.OrdersByID)},
 		"prd": {"Product", nodesOf(r.Ordering.ProductsByID)},
+		"set": {"UsageSettlement", nodesOf(r.Metering.SettlementsByID)},
 		"ser": {"InvoiceSeries", nodesOf(r.Invoicing.SeriesByID)},
 	}
 }

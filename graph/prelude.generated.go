@@ -1552,6 +1552,16 @@ func (ec *executionContext) marshalNBoolean2bool(ctx context.Context, sel ast.Se
 	return res
 }
 
+func (ec *executionContext) unmarshalNID2countersignᚋinternalᚋdomainᚐAPIKeyID(ctx context.Context, v any) (domain.APIKeyID, error) {
+	var res domain.APIKeyID
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNID2countersignᚋinternalᚋdomainᚐAPIKeyID(ctx context.Context, sel ast.SelectionSet, v domain.APIKeyID) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNID2countersignᚋinternalᚋdomainᚐAttemptID(ctx context.Context, v any) (domain.AttemptID, error) {
 	var res domain.AttemptID
 	err := res.UnmarshalGQL(v)
@@ -1569,6 +1579,16 @@ func (ec *executionContext) unmarshalNID2countersignᚋinternalᚋdomainᚐCusto
 }
 
 func (ec *executionContext) marshalNID2countersignᚋinternalᚋdomainᚐCustomerID(ctx context.Context, sel ast.SelectionSet, v domain.CustomerID) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNID2countersignᚋinternalᚋdomainᚐExemptionID(ctx context.Context, v any) (domain.ExemptionID, error) {
+	var res domain.ExemptionID
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNID2countersignᚋinternalᚋdomainᚐExemptionID(ctx context.Context, sel ast.SelectionSet, v domain.ExemptionID) graphql.Marshaler {
 	return v
 }
 
@@ -1619,6 +1639,16 @@ func (ec *executionContext) unmarshalNID2countersignᚋinternalᚋdomainᚐSerie
 }
 
 func (ec *executionContext) marshalNID2countersignᚋinternalᚋdomainᚐSeriesID(ctx context.Context, sel ast.SelectionSet, v domain.SeriesID) graphql.Marshaler {
+	return v
+}
+
+func (ec *executionContext) unmarshalNID2countersignᚋinternalᚋdomainᚐSettlementID(ctx context.Context, v any) (domain.SettlementID, error) {
+	var res domain.SettlementID
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNID2countersignᚋinternalᚋdomainᚐSettlementID(ctx context.Context, sel ast.SelectionSet, v domain.SettlementID) graphql.Marshaler {
 	return v
 }
 
@@ -1692,6 +1722,16 @@ func (ec *executionContext) marshalNString2countersignᚋinternalᚋdomainᚐFac
 		graphql.AddInvalidNullFromMarshaler(ctx, "String!")
 	}
 	return res
+}
+
+func (ec *executionContext) unmarshalNString2countersignᚋinternalᚋdomainᚐMonth(ctx context.Context, v any) (domain.Month, error) {
+	var res domain.Month
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNString2countersignᚋinternalᚋdomainᚐMonth(ctx context.Context, sel ast.SelectionSet, v domain.Month) graphql.Marshaler {
+	return v
 }
 
 func (ec *executionContext) unmarshalNString2countersignᚋinternalᚋdomainᚐNumberFormat(ctx context.Context, v any) (domain.NumberFormat, error) {
@@ -1929,6 +1969,22 @@ func (ec *executionContext) marshalOBoolean2ᚖbool(ctx context.Context, sel ast
 	return res
 }
 
+func (ec *executionContext) unmarshalOID2ᚖcountersignᚋinternalᚋdomainᚐAPIKeyID(ctx context.Context, v any) (*domain.APIKeyID, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.APIKeyID)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOID2ᚖcountersignᚋinternalᚋdomainᚐAPIKeyID(ctx context.Context, sel ast.SelectionSet, v *domain.APIKeyID) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
 func (ec *executionContext) unmarshalOID2ᚖcountersignᚋinternalᚋdomainᚐCustomerID(ctx context.Context, v any) (*domain.CustomerID, error) {
 	if v == nil {
 		return nil, nil
@@ -1939,6 +1995,22 @@ func (ec *executionContext) unmarshalOID2ᚖcountersignᚋinternalᚋdomainᚐCu
 }
 
 func (ec *executionContext) marshalOID2ᚖcountersignᚋinternalᚋdomainᚐCustomerID(ctx context.Context, sel ast.SelectionSet, v *domain.CustomerID) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) unmarshalOID2ᚖcountersignᚋinternalᚋdomainᚐExemptionID(ctx context.Context, v any) (*domain.ExemptionID, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.ExemptionID)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOID2ᚖcountersignᚋinternalᚋdomainᚐExemptionID(ctx context.Context, sel ast.SelectionSet, v *domain.ExemptionID) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
@@ -1961,6 +2033,22 @@ func (ec *executionContext) marshalOInt2ᚖint32(ctx context.Context, sel ast.Se
 	_ = ctx
 	res := scalar.MarshalInt(*v)
 	return res
+}
+
+func (ec *executionContext) unmarshalOString2ᚖcountersignᚋinternalᚋdomainᚐMonth(ctx context.Context, v any) (*domain.Month, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.Month)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOString2ᚖcountersignᚋinternalᚋdomainᚐMonth(ctx context.Context, sel ast.SelectionSet, v *domain.Month) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) unmarshalOString2ᚖcountersignᚋinternalᚋdomainᚐNumberFormat(ctx context.Context, v any) (*domain.NumberFormat, error) {

@@ -4,6 +4,7 @@ package graph
 
 import (
 	"countersign/internal/invoicing"
+	"countersign/internal/metering"
 	"countersign/internal/ordering"
 	"countersign/internal/txn"
 )
@@ -13,4 +14,5 @@ type Resolver struct {
 	DB        *txn.DB
 	Invoicing *invoicing.Service
 	Ordering  *ordering.Service
+	Metering  *metering.Service
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"countersign/internal/invoicing"
+	"countersign/internal/metering"
 	"countersign/internal/ordering"
 	"embed"
 	"fmt"
@@ -24,6 +25,7 @@ func NewExecutableSchema(cfg Config) graphql.ExecutableSchema {
 type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 
 type ResolverRoot interface {
+	ApiKey() ApiKeyResolver
 	Customer() CustomerResolver
 	Invoice() InvoiceResolver
 	InvoiceSeries() InvoiceSeriesResolver
@@ -32,6 +34,7 @@ type ResolverRoot interface {
 	OrderItem() OrderItemResolver
 	Product() ProductResolver
 	Query() QueryResolver
+	UsageSettlement() UsageSettlementResolver
 }
 
 type DirectiveRoot struct {
@@ -42,6 +45,37 @@ type ComplexityRoot struct {
 		Invoice    func(childComplexity int) int
 		Replayed   func(childComplexity int) int
 		UserErrors func(childComplexity int) int
+	}
+
+	ApiKey struct {
+		CreatedAt   func(childComplexity int) int
+		Customer    func(childComplexity int) int
+		Hint        func(childComplexity int) int
+		ID          func(childComplexity int) int
+		Name        func(childComplexity int) int
+		RevokedAt   func(childComplexity int) int
+		Settlements func(childComplexity int) int
+		Status      func(childComplexity int) int
+		UnitPrice   func(childComplexity int) int
+		UpdatedAt   func(childComplexity int) int
+	}
+
+	ApiKeyConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	ApiKeyEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	BillingExemption struct {
+		EndedAt   func(childComplexity int) int
+		GrantedAt func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Reason    func(childComplexity int) int
 	}
 
 	CancelOrderPayload struct {
@@ -55,6 +89,13 @@ type ComplexityRoot struct {
 		CapturedAt        func(childComplexity int) int
 		ProviderPaymentID func(childComplexity int) int
 		State             func(childComplexity int) int
+	}
+
+	CreateApiKeyPayload struct {
+		APIKey     func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		Secret     func(childComplexity int) int
+		UserErrors func(childComplexity int) int
 	}
 
 	CreateCustomerPayload struct {
@@ -79,6 +120,7 @@ type ComplexityRoot struct {
 		CreatedAt func(childComplexity int) int
 		Currency  func(childComplexity int) int
 		Email     func(childComplexity int) int
+		Exemption func(childComplexity int) int
 		ID        func(childComplexity int) int
 		Invoices  func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		Name      func(childComplexity int) int
@@ -115,6 +157,20 @@ type ComplexityRoot struct {
 		Path    func(childComplexity int) int
 	}
 
+	GrantBillingExemptionPayload struct {
+		Exemption  func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	IllegalInvoiceTransitionError struct {
+		Code    func(childComplexity int) int
+		From    func(childComplexity int) int
+		Message func(childComplexity int) int
+		Path    func(childComplexity int) int
+		To      func(childComplexity int) int
+	}
+
 	IllegalTransitionError struct {
 		Code    func(childComplexity int) int
 		From    func(childComplexity int) int
@@ -124,19 +180,25 @@ type ComplexityRoot struct {
 	}
 
 	Invoice struct {
-		AmountDue func(childComplexity int) int
-		CreatedAt func(childComplexity int) int
-		Customer  func(childComplexity int) int
-		ID        func(childComplexity int) int
-		IssueDate func(childComplexity int) int
-		Kind      func(childComplexity int) int
-		Lines     func(childComplexity int) int
-		Number    func(childComplexity int) int
-		Sequence  func(childComplexity int) int
-		Series    func(childComplexity int) int
-		Status    func(childComplexity int) int
-		Total     func(childComplexity int) int
-		UpdatedAt func(childComplexity int) int
+		AmountDue        func(childComplexity int) int
+		CreatedAt        func(childComplexity int) int
+		Customer         func(childComplexity int) int
+		History          func(childComplexity int) int
+		ID               func(childComplexity int) int
+		IssueDate        func(childComplexity int) int
+		Kind             func(childComplexity int) int
+		Lines            func(childComplexity int) int
+		Number           func(childComplexity int) int
+		PaidAt           func(childComplexity int) int
+		PaymentReference func(childComplexity int) int
+		Sequence         func(childComplexity int) int
+		Series           func(childComplexity int) int
+		Status           func(childComplexity int) int
+		Total            func(childComplexity int) int
+		UpdatedAt        func(childComplexity int) int
+		UsageMonth       func(childComplexity int) int
+		VoidReason       func(childComplexity int) int
+		Waive            func(childComplexity int) int
 	}
 
 	InvoiceConnection struct {
@@ -180,6 +242,22 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	InvoiceStep struct {
+		Detail     func(childComplexity int) int
+		Event      func(childComplexity int) int
+		FromStatus func(childComplexity int) int
+		MovedAt    func(childComplexity int) int
+		MovedBy    func(childComplexity int) int
+		ToStatus   func(childComplexity int) int
+	}
+
+	InvoiceWaive struct {
+		Cause       func(childComplexity int) int
+		ExemptionID func(childComplexity int) int
+		Reason      func(childComplexity int) int
+		VerifiedAt  func(childComplexity int) int
+	}
+
 	Money struct {
 		AmountMinor func(childComplexity int) int
 		Currency    func(childComplexity int) int
@@ -187,16 +265,24 @@ type ComplexityRoot struct {
 	}
 
 	Mutation struct {
-		AllocateInvoice     func(childComplexity int, input invoicing.AllocateInvoiceInput) int
-		CancelOrder         func(childComplexity int, input ordering.CancelOrderInput) int
-		CreateCustomer      func(childComplexity int, input invoicing.CreateCustomerInput) int
-		CreateInvoiceSeries func(childComplexity int, input invoicing.CreateInvoiceSeriesInput) int
-		CreateProduct       func(childComplexity int, input ordering.CreateProductInput) int
-		FulfillOrder        func(childComplexity int, input ordering.FulfillOrderInput) int
-		PlaceOrder          func(childComplexity int, input ordering.PlaceOrderInput) int
-		RefundOrder         func(childComplexity int, input ordering.RefundOrderInput) int
-		RetryPayment        func(childComplexity int, input ordering.RetryPaymentInput) int
-		UpdateProduct       func(childComplexity int, input ordering.UpdateProductInput) int
+		AllocateInvoice        func(childComplexity int, input invoicing.AllocateInvoiceInput) int
+		CancelOrder            func(childComplexity int, input ordering.CancelOrderInput) int
+		CreateAPIKey           func(childComplexity int, input metering.CreateAPIKeyInput) int
+		CreateCustomer         func(childComplexity int, input invoicing.CreateCustomerInput) int
+		CreateInvoiceSeries    func(childComplexity int, input invoicing.CreateInvoiceSeriesInput) int
+		CreateProduct          func(childComplexity int, input ordering.CreateProductInput) int
+		FulfillOrder           func(childComplexity int, input ordering.FulfillOrderInput) int
+		GrantBillingExemption  func(childComplexity int, input metering.GrantBillingExemptionInput) int
+		PlaceOrder             func(childComplexity int, input ordering.PlaceOrderInput) int
+		RecordInvoicePayment   func(childComplexity int, input metering.RecordInvoicePaymentInput) int
+		RecordUsage            func(childComplexity int, input metering.RecordUsageInput) int
+		RefundOrder            func(childComplexity int, input ordering.RefundOrderInput) int
+		RemoveBillingExemption func(childComplexity int, input metering.RemoveBillingExemptionInput) int
+		RetryPayment           func(childComplexity int, input ordering.RetryPaymentInput) int
+		RevokeAPIKey           func(childComplexity int, input metering.RevokeAPIKeyInput) int
+		UpdateProduct          func(childComplexity int, input ordering.UpdateProductInput) int
+		VoidInvoice            func(childComplexity int, input metering.VoidInvoiceInput) int
+		WaiveInvoice           func(childComplexity int, input metering.WaiveInvoiceInput) int
 	}
 
 	Order struct {
@@ -328,6 +414,8 @@ type ComplexityRoot struct {
 	}
 
 	Query struct {
+		APIKey            func(childComplexity int, id string) int
+		APIKeys           func(childComplexity int, filter *metering.APIKeyFilter, first *int32, after *string, last *int32, before *string) int
 		Customer          func(childComplexity int, id string) int
 		Customers         func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		Doctor            func(childComplexity int) int
@@ -342,6 +430,20 @@ type ComplexityRoot struct {
 		PaymentEvents     func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		Product           func(childComplexity int, id string) int
 		Products          func(childComplexity int, filter *ordering.ProductFilter, first *int32, after *string, last *int32, before *string) int
+		Settlement        func(childComplexity int, id string) int
+		Settlements       func(childComplexity int, filter *metering.SettlementFilter, first *int32, after *string, last *int32, before *string) int
+	}
+
+	RecordInvoicePaymentPayload struct {
+		Invoice    func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	RecordUsagePayload struct {
+		Accepted   func(childComplexity int) int
+		Duplicates func(childComplexity int) int
+		UserErrors func(childComplexity int) int
 	}
 
 	Refund struct {
@@ -358,10 +460,33 @@ type ComplexityRoot struct {
 		UserErrors func(childComplexity int) int
 	}
 
+	RemoveBillingExemptionPayload struct {
+		Customer   func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
 	RetryPaymentPayload struct {
 		Order      func(childComplexity int) int
 		Replayed   func(childComplexity int) int
 		UserErrors func(childComplexity int) int
+	}
+
+	RevokeApiKeyPayload struct {
+		APIKey      func(childComplexity int) int
+		Settlement  func(childComplexity int) int
+		Settlements func(childComplexity int) int
+		UserErrors  func(childComplexity int) int
+	}
+
+	SettlementAttempt struct {
+		AttemptedAt func(childComplexity int) int
+		ExemptionID func(childComplexity int) int
+		Position    func(childComplexity int) int
+		Result      func(childComplexity int) int
+		Round       func(childComplexity int) int
+		Saw         func(childComplexity int) int
+		Way         func(childComplexity int) int
 	}
 
 	UpdateProductPayload struct {
@@ -370,10 +495,47 @@ type ComplexityRoot struct {
 		UserErrors func(childComplexity int) int
 	}
 
+	UsageSettlement struct {
+		APIKey    func(childComplexity int) int
+		Amount    func(childComplexity int) int
+		Attempts  func(childComplexity int) int
+		CreatedAt func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Invoice   func(childComplexity int) int
+		Month     func(childComplexity int) int
+		Outcome   func(childComplexity int) int
+		Quantity  func(childComplexity int) int
+		Receipt   func(childComplexity int) int
+		SettledAt func(childComplexity int) int
+	}
+
+	UsageSettlementConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	UsageSettlementEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	Violation struct {
 		IDs       func(childComplexity int) int
 		Invariant func(childComplexity int) int
 		Message   func(childComplexity int) int
+	}
+
+	VoidInvoicePayload struct {
+		Invoice    func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	WaiveInvoicePayload struct {
+		Invoice    func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
 	}
 }
 
@@ -409,6 +571,124 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AllocateInvoicePayload.UserErrors(childComplexity), true
+
+	case "ApiKey.createdAt":
+		if e.ComplexityRoot.ApiKey.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKey.CreatedAt(childComplexity), true
+	case "ApiKey.customer":
+		if e.ComplexityRoot.ApiKey.Customer == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKey.Customer(childComplexity), true
+	case "ApiKey.hint":
+		if e.ComplexityRoot.ApiKey.Hint == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKey.Hint(childComplexity), true
+	case "ApiKey.id":
+		if e.ComplexityRoot.ApiKey.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKey.ID(childComplexity), true
+	case "ApiKey.name":
+		if e.ComplexityRoot.ApiKey.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKey.Name(childComplexity), true
+	case "ApiKey.revokedAt":
+		if e.ComplexityRoot.ApiKey.RevokedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKey.RevokedAt(childComplexity), true
+	case "ApiKey.settlements":
+		if e.ComplexityRoot.ApiKey.Settlements == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKey.Settlements(childComplexity), true
+	case "ApiKey.status":
+		if e.ComplexityRoot.ApiKey.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKey.Status(childComplexity), true
+	case "ApiKey.unitPrice":
+		if e.ComplexityRoot.ApiKey.UnitPrice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKey.UnitPrice(childComplexity), true
+	case "ApiKey.version":
+		if e.ComplexityRoot.ApiKey.UpdatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKey.UpdatedAt(childComplexity), true
+
+	case "ApiKeyConnection.edges":
+		if e.ComplexityRoot.ApiKeyConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKeyConnection.Edges(childComplexity), true
+	case "ApiKeyConnection.nodes":
+		if e.ComplexityRoot.ApiKeyConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKeyConnection.Nodes(childComplexity), true
+	case "ApiKeyConnection.pageInfo":
+		if e.ComplexityRoot.ApiKeyConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKeyConnection.PageInfo(childComplexity), true
+
+	case "ApiKeyEdge.cursor":
+		if e.ComplexityRoot.ApiKeyEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKeyEdge.Cursor(childComplexity), true
+	case "ApiKeyEdge.node":
+		if e.ComplexityRoot.ApiKeyEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ApiKeyEdge.Node(childComplexity), true
+
+	case "BillingExemption.endedAt":
+		if e.ComplexityRoot.BillingExemption.EndedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingExemption.EndedAt(childComplexity), true
+	case "BillingExemption.grantedAt":
+		if e.ComplexityRoot.BillingExemption.GrantedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingExemption.GrantedAt(childComplexity), true
+	case "BillingExemption.id":
+		if e.ComplexityRoot.BillingExemption.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingExemption.ID(childComplexity), true
+	case "BillingExemption.reason":
+		if e.ComplexityRoot.BillingExemption.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingExemption.Reason(childComplexity), true
 
 	case "CancelOrderPayload.order":
 		if e.ComplexityRoot.CancelOrderPayload.Order == nil {
@@ -453,6 +733,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Capture.State(childComplexity), true
+
+	case "CreateApiKeyPayload.apiKey":
+		if e.ComplexityRoot.CreateApiKeyPayload.APIKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateApiKeyPayload.APIKey(childComplexity), true
+	case "CreateApiKeyPayload.replayed":
+		if e.ComplexityRoot.CreateApiKeyPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateApiKeyPayload.Replayed(childComplexity), true
+	case "CreateApiKeyPayload.secret":
+		if e.ComplexityRoot.CreateApiKeyPayload.Secret == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateApiKeyPayload.Secret(childComplexity), true
+	case "CreateApiKeyPayload.userErrors":
+		if e.ComplexityRoot.CreateApiKeyPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateApiKeyPayload.UserErrors(childComplexity), true
 
 	case "CreateCustomerPayload.customer":
 		if e.ComplexityRoot.CreateCustomerPayload.Customer == nil {
@@ -529,6 +834,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Customer.Email(childComplexity), true
+	case "Customer.exemption":
+		if e.ComplexityRoot.Customer.Exemption == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Customer.Exemption(childComplexity), true
 	case "Customer.id":
 		if e.ComplexityRoot.Customer.ID == nil {
 			break
@@ -654,6 +965,56 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.GeneralError.Path(childComplexity), true
 
+	case "GrantBillingExemptionPayload.exemption":
+		if e.ComplexityRoot.GrantBillingExemptionPayload.Exemption == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GrantBillingExemptionPayload.Exemption(childComplexity), true
+	case "GrantBillingExemptionPayload.replayed":
+		if e.ComplexityRoot.GrantBillingExemptionPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GrantBillingExemptionPayload.Replayed(childComplexity), true
+	case "GrantBillingExemptionPayload.userErrors":
+		if e.ComplexityRoot.GrantBillingExemptionPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GrantBillingExemptionPayload.UserErrors(childComplexity), true
+
+	case "IllegalInvoiceTransitionError.code":
+		if e.ComplexityRoot.IllegalInvoiceTransitionError.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IllegalInvoiceTransitionError.Code(childComplexity), true
+	case "IllegalInvoiceTransitionError.from":
+		if e.ComplexityRoot.IllegalInvoiceTransitionError.From == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IllegalInvoiceTransitionError.From(childComplexity), true
+	case "IllegalInvoiceTransitionError.message":
+		if e.ComplexityRoot.IllegalInvoiceTransitionError.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IllegalInvoiceTransitionError.Message(childComplexity), true
+	case "IllegalInvoiceTransitionError.path":
+		if e.ComplexityRoot.IllegalInvoiceTransitionError.Path == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IllegalInvoiceTransitionError.Path(childComplexity), true
+	case "IllegalInvoiceTransitionError.to":
+		if e.ComplexityRoot.IllegalInvoiceTransitionError.To == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IllegalInvoiceTransitionError.To(childComplexity), true
+
 	case "IllegalTransitionError.code":
 		if e.ComplexityRoot.IllegalTransitionError.Code == nil {
 			break
@@ -703,6 +1064,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Invoice.Customer(childComplexity), true
+	case "Invoice.history":
+		if e.ComplexityRoot.Invoice.History == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.History(childComplexity), true
 	case "Invoice.id":
 		if e.ComplexityRoot.Invoice.ID == nil {
 			break
@@ -733,6 +1100,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Invoice.Number(childComplexity), true
+	case "Invoice.paidAt":
+		if e.ComplexityRoot.Invoice.PaidAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.PaidAt(childComplexity), true
+	case "Invoice.paymentReference":
+		if e.ComplexityRoot.Invoice.PaymentReference == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.PaymentReference(childComplexity), true
 	case "Invoice.sequence":
 		if e.ComplexityRoot.Invoice.Sequence == nil {
 			break
@@ -763,6 +1142,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Invoice.UpdatedAt(childComplexity), true
+	case "Invoice.usagePeriod":
+		if e.ComplexityRoot.Invoice.UsageMonth == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.UsageMonth(childComplexity), true
+	case "Invoice.voidReason":
+		if e.ComplexityRoot.Invoice.VoidReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.VoidReason(childComplexity), true
+	case "Invoice.waivedBy":
+		if e.ComplexityRoot.Invoice.Waive == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.Waive(childComplexity), true
 
 	case "InvoiceConnection.edges":
 		if e.ComplexityRoot.InvoiceConnection.Edges == nil {
@@ -913,6 +1310,68 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.InvoiceSeriesEdge.Node(childComplexity), true
 
+	case "InvoiceStep.detail":
+		if e.ComplexityRoot.InvoiceStep.Detail == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceStep.Detail(childComplexity), true
+	case "InvoiceStep.event":
+		if e.ComplexityRoot.InvoiceStep.Event == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceStep.Event(childComplexity), true
+	case "InvoiceStep.fromStatus":
+		if e.ComplexityRoot.InvoiceStep.FromStatus == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceStep.FromStatus(childComplexity), true
+	case "InvoiceStep.at":
+		if e.ComplexityRoot.InvoiceStep.MovedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceStep.MovedAt(childComplexity), true
+	case "InvoiceStep.by":
+		if e.ComplexityRoot.InvoiceStep.MovedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceStep.MovedBy(childComplexity), true
+	case "InvoiceStep.toStatus":
+		if e.ComplexityRoot.InvoiceStep.ToStatus == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceStep.ToStatus(childComplexity), true
+
+	case "InvoiceWaive.cause":
+		if e.ComplexityRoot.InvoiceWaive.Cause == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceWaive.Cause(childComplexity), true
+	case "InvoiceWaive.exemptionId":
+		if e.ComplexityRoot.InvoiceWaive.ExemptionID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceWaive.ExemptionID(childComplexity), true
+	case "InvoiceWaive.reason":
+		if e.ComplexityRoot.InvoiceWaive.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceWaive.Reason(childComplexity), true
+	case "InvoiceWaive.verifiedAt":
+		if e.ComplexityRoot.InvoiceWaive.VerifiedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceWaive.VerifiedAt(childComplexity), true
+
 	case "Money.amountMinor":
 		if e.ComplexityRoot.Money.AmountMinor == nil {
 			break
@@ -954,6 +1413,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CancelOrder(childComplexity, args["input"].(ordering.CancelOrderInput)), true
+	case "Mutation.createApiKey":
+		if e.ComplexityRoot.Mutation.CreateAPIKey == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_createApiKey_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CreateAPIKey(childComplexity, args["input"].(metering.CreateAPIKeyInput)), true
 	case "Mutation.createCustomer":
 		if e.ComplexityRoot.Mutation.CreateCustomer == nil {
 			break
@@ -998,6 +1468,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.FulfillOrder(childComplexity, args["input"].(ordering.FulfillOrderInput)), true
+	case "Mutation.grantBillingExemption":
+		if e.ComplexityRoot.Mutation.GrantBillingExemption == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_grantBillingExemption_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.GrantBillingExemption(childComplexity, args["input"].(metering.GrantBillingExemptionInput)), true
 	case "Mutation.placeOrder":
 		if e.ComplexityRoot.Mutation.PlaceOrder == nil {
 			break
@@ -1009,6 +1490,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.PlaceOrder(childComplexity, args["input"].(ordering.PlaceOrderInput)), true
+	case "Mutation.recordInvoicePayment":
+		if e.ComplexityRoot.Mutation.RecordInvoicePayment == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_recordInvoicePayment_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RecordInvoicePayment(childComplexity, args["input"].(metering.RecordInvoicePaymentInput)), true
+	case "Mutation.recordUsage":
+		if e.ComplexityRoot.Mutation.RecordUsage == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_recordUsage_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RecordUsage(childComplexity, args["input"].(metering.RecordUsageInput)), true
 	case "Mutation.refundOrder":
 		if e.ComplexityRoot.Mutation.RefundOrder == nil {
 			break
@@ -1020,6 +1523,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RefundOrder(childComplexity, args["input"].(ordering.RefundOrderInput)), true
+	case "Mutation.removeBillingExemption":
+		if e.ComplexityRoot.Mutation.RemoveBillingExemption == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_removeBillingExemption_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RemoveBillingExemption(childComplexity, args["input"].(metering.RemoveBillingExemptionInput)), true
 	case "Mutation.retryPayment":
 		if e.ComplexityRoot.Mutation.RetryPayment == nil {
 			break
@@ -1031,6 +1545,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RetryPayment(childComplexity, args["input"].(ordering.RetryPaymentInput)), true
+	case "Mutation.revokeApiKey":
+		if e.ComplexityRoot.Mutation.RevokeAPIKey == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_revokeApiKey_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RevokeAPIKey(childComplexity, args["input"].(metering.RevokeAPIKeyInput)), true
 	case "Mutation.updateProduct":
 		if e.ComplexityRoot.Mutation.UpdateProduct == nil {
 			break
@@ -1042,6 +1567,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.UpdateProduct(childComplexity, args["input"].(ordering.UpdateProductInput)), true
+	case "Mutation.voidInvoice":
+		if e.ComplexityRoot.Mutation.VoidInvoice == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_voidInvoice_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.VoidInvoice(childComplexity, args["input"].(metering.VoidInvoiceInput)), true
+	case "Mutation.waiveInvoice":
+		if e.ComplexityRoot.Mutation.WaiveInvoice == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_waiveInvoice_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.WaiveInvoice(childComplexity, args["input"].(metering.WaiveInvoiceInput)), true
 
 	case "Order.attention":
 		if e.ComplexityRoot.Order.Attention == nil {
@@ -1539,6 +2086,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ProductEdge.Node(childComplexity), true
 
+	case "Query.apiKey":
+		if e.ComplexityRoot.Query.APIKey == nil {
+			break
+		}
+
+		args, err := ec.field_Query_apiKey_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.APIKey(childComplexity, args["id"].(string)), true
+	case "Query.apiKeys":
+		if e.ComplexityRoot.Query.APIKeys == nil {
+			break
+		}
+
+		args, err := ec.field_Query_apiKeys_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.APIKeys(childComplexity, args["filter"].(*metering.APIKeyFilter), args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
 	case "Query.customer":
 		if e.ComplexityRoot.Query.Customer == nil {
 			break
@@ -1689,6 +2258,66 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Products(childComplexity, args["filter"].(*ordering.ProductFilter), args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
+	case "Query.settlement":
+		if e.ComplexityRoot.Query.Settlement == nil {
+			break
+		}
+
+		args, err := ec.field_Query_settlement_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Settlement(childComplexity, args["id"].(string)), true
+	case "Query.settlements":
+		if e.ComplexityRoot.Query.Settlements == nil {
+			break
+		}
+
+		args, err := ec.field_Query_settlements_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Settlements(childComplexity, args["filter"].(*metering.SettlementFilter), args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
+
+	case "RecordInvoicePaymentPayload.invoice":
+		if e.ComplexityRoot.RecordInvoicePaymentPayload.Invoice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RecordInvoicePaymentPayload.Invoice(childComplexity), true
+	case "RecordInvoicePaymentPayload.replayed":
+		if e.ComplexityRoot.RecordInvoicePaymentPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RecordInvoicePaymentPayload.Replayed(childComplexity), true
+	case "RecordInvoicePaymentPayload.userErrors":
+		if e.ComplexityRoot.RecordInvoicePaymentPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RecordInvoicePaymentPayload.UserErrors(childComplexity), true
+
+	case "RecordUsagePayload.accepted":
+		if e.ComplexityRoot.RecordUsagePayload.Accepted == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RecordUsagePayload.Accepted(childComplexity), true
+	case "RecordUsagePayload.duplicates":
+		if e.ComplexityRoot.RecordUsagePayload.Duplicates == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RecordUsagePayload.Duplicates(childComplexity), true
+	case "RecordUsagePayload.userErrors":
+		if e.ComplexityRoot.RecordUsagePayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RecordUsagePayload.UserErrors(childComplexity), true
 
 	case "Refund.amount":
 		if e.ComplexityRoot.Refund.Amount == nil {
@@ -1740,6 +2369,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.RefundOrderPayload.UserErrors(childComplexity), true
 
+	case "RemoveBillingExemptionPayload.customer":
+		if e.ComplexityRoot.RemoveBillingExemptionPayload.Customer == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RemoveBillingExemptionPayload.Customer(childComplexity), true
+	case "RemoveBillingExemptionPayload.replayed":
+		if e.ComplexityRoot.RemoveBillingExemptionPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RemoveBillingExemptionPayload.Replayed(childComplexity), true
+	case "RemoveBillingExemptionPayload.userErrors":
+		if e.ComplexityRoot.RemoveBillingExemptionPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RemoveBillingExemptionPayload.UserErrors(childComplexity), true
+
 	case "RetryPaymentPayload.order":
 		if e.ComplexityRoot.RetryPaymentPayload.Order == nil {
 			break
@@ -1758,6 +2406,74 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RetryPaymentPayload.UserErrors(childComplexity), true
+
+	case "RevokeApiKeyPayload.apiKey":
+		if e.ComplexityRoot.RevokeApiKeyPayload.APIKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RevokeApiKeyPayload.APIKey(childComplexity), true
+	case "RevokeApiKeyPayload.settlement":
+		if e.ComplexityRoot.RevokeApiKeyPayload.Settlement == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RevokeApiKeyPayload.Settlement(childComplexity), true
+	case "RevokeApiKeyPayload.settlements":
+		if e.ComplexityRoot.RevokeApiKeyPayload.Settlements == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RevokeApiKeyPayload.Settlements(childComplexity), true
+	case "RevokeApiKeyPayload.userErrors":
+		if e.ComplexityRoot.RevokeApiKeyPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RevokeApiKeyPayload.UserErrors(childComplexity), true
+
+	case "SettlementAttempt.attemptedAt":
+		if e.ComplexityRoot.SettlementAttempt.AttemptedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SettlementAttempt.AttemptedAt(childComplexity), true
+	case "SettlementAttempt.exemptionId":
+		if e.ComplexityRoot.SettlementAttempt.ExemptionID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SettlementAttempt.ExemptionID(childComplexity), true
+	case "SettlementAttempt.position":
+		if e.ComplexityRoot.SettlementAttempt.Position == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SettlementAttempt.Position(childComplexity), true
+	case "SettlementAttempt.result":
+		if e.ComplexityRoot.SettlementAttempt.Result == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SettlementAttempt.Result(childComplexity), true
+	case "SettlementAttempt.round":
+		if e.ComplexityRoot.SettlementAttempt.Round == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SettlementAttempt.Round(childComplexity), true
+	case "SettlementAttempt.saw":
+		if e.ComplexityRoot.SettlementAttempt.Saw == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SettlementAttempt.Saw(childComplexity), true
+	case "SettlementAttempt.way":
+		if e.ComplexityRoot.SettlementAttempt.Way == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SettlementAttempt.Way(childComplexity), true
 
 	case "UpdateProductPayload.product":
 		if e.ComplexityRoot.UpdateProductPayload.Product == nil {
@@ -1778,6 +2494,105 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.UpdateProductPayload.UserErrors(childComplexity), true
 
+	case "UsageSettlement.apiKey":
+		if e.ComplexityRoot.UsageSettlement.APIKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlement.APIKey(childComplexity), true
+	case "UsageSettlement.amount":
+		if e.ComplexityRoot.UsageSettlement.Amount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlement.Amount(childComplexity), true
+	case "UsageSettlement.attempts":
+		if e.ComplexityRoot.UsageSettlement.Attempts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlement.Attempts(childComplexity), true
+	case "UsageSettlement.createdAt":
+		if e.ComplexityRoot.UsageSettlement.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlement.CreatedAt(childComplexity), true
+	case "UsageSettlement.id":
+		if e.ComplexityRoot.UsageSettlement.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlement.ID(childComplexity), true
+	case "UsageSettlement.invoice":
+		if e.ComplexityRoot.UsageSettlement.Invoice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlement.Invoice(childComplexity), true
+	case "UsageSettlement.period":
+		if e.ComplexityRoot.UsageSettlement.Month == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlement.Month(childComplexity), true
+	case "UsageSettlement.outcome":
+		if e.ComplexityRoot.UsageSettlement.Outcome == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlement.Outcome(childComplexity), true
+	case "UsageSettlement.quantity":
+		if e.ComplexityRoot.UsageSettlement.Quantity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlement.Quantity(childComplexity), true
+	case "UsageSettlement.receipt":
+		if e.ComplexityRoot.UsageSettlement.Receipt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlement.Receipt(childComplexity), true
+	case "UsageSettlement.settledAt":
+		if e.ComplexityRoot.UsageSettlement.SettledAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlement.SettledAt(childComplexity), true
+
+	case "UsageSettlementConnection.edges":
+		if e.ComplexityRoot.UsageSettlementConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlementConnection.Edges(childComplexity), true
+	case "UsageSettlementConnection.nodes":
+		if e.ComplexityRoot.UsageSettlementConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlementConnection.Nodes(childComplexity), true
+	case "UsageSettlementConnection.pageInfo":
+		if e.ComplexityRoot.UsageSettlementConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlementConnection.PageInfo(childComplexity), true
+
+	case "UsageSettlementEdge.cursor":
+		if e.ComplexityRoot.UsageSettlementEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlementEdge.Cursor(childComplexity), true
+	case "UsageSettlementEdge.node":
+		if e.ComplexityRoot.UsageSettlementEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSettlementEdge.Node(childComplexity), true
+
 	case "Violation.ids":
 		if e.ComplexityRoot.Violation.IDs == nil {
 			break
@@ -1797,6 +2612,44 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Violation.Message(childComplexity), true
 
+	case "VoidInvoicePayload.invoice":
+		if e.ComplexityRoot.VoidInvoicePayload.Invoice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VoidInvoicePayload.Invoice(childComplexity), true
+	case "VoidInvoicePayload.replayed":
+		if e.ComplexityRoot.VoidInvoicePayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VoidInvoicePayload.Replayed(childComplexity), true
+	case "VoidInvoicePayload.userErrors":
+		if e.ComplexityRoot.VoidInvoicePayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.VoidInvoicePayload.UserErrors(childComplexity), true
+
+	case "WaiveInvoicePayload.invoice":
+		if e.ComplexityRoot.WaiveInvoicePayload.Invoice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaiveInvoicePayload.Invoice(childComplexity), true
+	case "WaiveInvoicePayload.replayed":
+		if e.ComplexityRoot.WaiveInvoicePayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaiveInvoicePayload.Replayed(childComplexity), true
+	case "WaiveInvoicePayload.userErrors":
+		if e.ComplexityRoot.WaiveInvoicePayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WaiveInvoicePayload.UserErrors(childComplexity), true
+
 	}
 	return 0, false
 }
@@ -1807,20 +2660,31 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	inputUnmarshalers := func() *graphql.InputUnmarshalerIndex {
 		return graphql.NewInputUnmarshalerIndex(
 			graphql.NewInputUnmarshaler("AllocateInvoiceInput", ec.unmarshalInputAllocateInvoiceInput),
+			graphql.NewInputUnmarshaler("ApiKeyFilter", ec.unmarshalInputApiKeyFilter),
 			graphql.NewInputUnmarshaler("CancelOrderInput", ec.unmarshalInputCancelOrderInput),
+			graphql.NewInputUnmarshaler("CreateApiKeyInput", ec.unmarshalInputCreateApiKeyInput),
 			graphql.NewInputUnmarshaler("CreateCustomerInput", ec.unmarshalInputCreateCustomerInput),
 			graphql.NewInputUnmarshaler("CreateInvoiceSeriesInput", ec.unmarshalInputCreateInvoiceSeriesInput),
 			graphql.NewInputUnmarshaler("CreateProductInput", ec.unmarshalInputCreateProductInput),
 			graphql.NewInputUnmarshaler("FulfillOrderInput", ec.unmarshalInputFulfillOrderInput),
+			graphql.NewInputUnmarshaler("GrantBillingExemptionInput", ec.unmarshalInputGrantBillingExemptionInput),
 			graphql.NewInputUnmarshaler("InvoiceFilter", ec.unmarshalInputInvoiceFilter),
 			graphql.NewInputUnmarshaler("InvoiceLineInput", ec.unmarshalInputInvoiceLineInput),
 			graphql.NewInputUnmarshaler("OrderFilter", ec.unmarshalInputOrderFilter),
 			graphql.NewInputUnmarshaler("OrderItemInput", ec.unmarshalInputOrderItemInput),
 			graphql.NewInputUnmarshaler("PlaceOrderInput", ec.unmarshalInputPlaceOrderInput),
 			graphql.NewInputUnmarshaler("ProductFilter", ec.unmarshalInputProductFilter),
+			graphql.NewInputUnmarshaler("RecordInvoicePaymentInput", ec.unmarshalInputRecordInvoicePaymentInput),
+			graphql.NewInputUnmarshaler("RecordUsageInput", ec.unmarshalInputRecordUsageInput),
 			graphql.NewInputUnmarshaler("RefundOrderInput", ec.unmarshalInputRefundOrderInput),
+			graphql.NewInputUnmarshaler("RemoveBillingExemptionInput", ec.unmarshalInputRemoveBillingExemptionInput),
 			graphql.NewInputUnmarshaler("RetryPaymentInput", ec.unmarshalInputRetryPaymentInput),
+			graphql.NewInputUnmarshaler("RevokeApiKeyInput", ec.unmarshalInputRevokeApiKeyInput),
 			graphql.NewInputUnmarshaler("UpdateProductInput", ec.unmarshalInputUpdateProductInput),
+			graphql.NewInputUnmarshaler("UsageEventInput", ec.unmarshalInputUsageEventInput),
+			graphql.NewInputUnmarshaler("UsageSettlementFilter", ec.unmarshalInputUsageSettlementFilter),
+			graphql.NewInputUnmarshaler("VoidInvoiceInput", ec.unmarshalInputVoidInvoiceInput),
+			graphql.NewInputUnmarshaler("WaiveInvoiceInput", ec.unmarshalInputWaiveInvoiceInput),
 		)
 	}
 	first := true
@@ -1896,7 +2760,7 @@ func newExecutionContext(
 	}
 }
 
-//go:embed "base.graphqls" "customer.graphqls" "doctor.graphqls" "invoice.graphqls" "order.graphqls" "product.graphqls" "series.graphqls"
+//go:embed "api_key.graphqls" "base.graphqls" "customer.graphqls" "doctor.graphqls" "invoice.graphqls" "invoice_life.graphqls" "order.graphqls" "product.graphqls" "series.graphqls"
 var sourcesFS embed.FS
 
 func sourceData(filename string) string {
@@ -1908,10 +2772,12 @@ func sourceData(filename string) string {
 }
 
 var sources = []*ast.Source{
+	{Name: "api_key.graphqls", Input: sourceData("api_key.graphqls"), BuiltIn: false},
 	{Name: "base.graphqls", Input: sourceData("base.graphqls"), BuiltIn: false},
 	{Name: "customer.graphqls", Input: sourceData("customer.graphqls"), BuiltIn: false},
 	{Name: "doctor.graphqls", Input: sourceData("doctor.graphqls"), BuiltIn: false},
 	{Name: "invoice.graphqls", Input: sourceData("invoice.graphqls"), BuiltIn: false},
+	{Name: "invoice_life.graphqls", Input: sourceData("invoice_life.graphqls"), BuiltIn: false},
 	{Name: "order.graphqls", Input: sourceData("order.graphqls"), BuiltIn: false},
 	{Name: "product.graphqls", Input: sourceData("product.graphqls"), BuiltIn: false},
 	{Name: "series.graphqls", Input: sourceData("series.graphqls"), BuiltIn: false},
@@ -1932,6 +2798,68 @@ func (ec *executionContext) childFields_AllocateInvoicePayload(ctx context.Conte
 		return ec.fieldContext_AllocateInvoicePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type AllocateInvoicePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ApiKey(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_ApiKey_id(ctx, field)
+	case "customer":
+		return ec.fieldContext_ApiKey_customer(ctx, field)
+	case "name":
+		return ec.fieldContext_ApiKey_name(ctx, field)
+	case "hint":
+		return ec.fieldContext_ApiKey_hint(ctx, field)
+	case "unitPrice":
+		return ec.fieldContext_ApiKey_unitPrice(ctx, field)
+	case "status":
+		return ec.fieldContext_ApiKey_status(ctx, field)
+	case "revokedAt":
+		return ec.fieldContext_ApiKey_revokedAt(ctx, field)
+	case "settlements":
+		return ec.fieldContext_ApiKey_settlements(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_ApiKey_createdAt(ctx, field)
+	case "version":
+		return ec.fieldContext_ApiKey_version(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ApiKey", field.Name)
+}
+
+func (ec *executionContext) childFields_ApiKeyConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_ApiKeyConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_ApiKeyConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_ApiKeyConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ApiKeyConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_ApiKeyEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_ApiKeyEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_ApiKeyEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ApiKeyEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_BillingExemption(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_BillingExemption_id(ctx, field)
+	case "reason":
+		return ec.fieldContext_BillingExemption_reason(ctx, field)
+	case "grantedAt":
+		return ec.fieldContext_BillingExemption_grantedAt(ctx, field)
+	case "endedAt":
+		return ec.fieldContext_BillingExemption_endedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BillingExemption", field.Name)
 }
 
 func (ec *executionContext) childFields_CancelOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -1958,6 +2886,20 @@ func (ec *executionContext) childFields_Capture(ctx context.Context, field graph
 		return ec.fieldContext_Capture_capturedAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Capture", field.Name)
+}
+
+func (ec *executionContext) childFields_CreateApiKeyPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "apiKey":
+		return ec.fieldContext_CreateApiKeyPayload_apiKey(ctx, field)
+	case "secret":
+		return ec.fieldContext_CreateApiKeyPayload_secret(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CreateApiKeyPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateApiKeyPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateApiKeyPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateCustomerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2014,6 +2956,8 @@ func (ec *executionContext) childFields_Customer(ctx context.Context, field grap
 		return ec.fieldContext_Customer_createdAt(ctx, field)
 	case "version":
 		return ec.fieldContext_Customer_version(ctx, field)
+	case "exemption":
+		return ec.fieldContext_Customer_exemption(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Customer", field.Name)
 }
@@ -2064,6 +3008,18 @@ func (ec *executionContext) childFields_FulfillOrderPayload(ctx context.Context,
 	return nil, fmt.Errorf("no field named %q was found under type FulfillOrderPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_GrantBillingExemptionPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "exemption":
+		return ec.fieldContext_GrantBillingExemptionPayload_exemption(ctx, field)
+	case "replayed":
+		return ec.fieldContext_GrantBillingExemptionPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_GrantBillingExemptionPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type GrantBillingExemptionPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Invoice(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -2092,6 +3048,18 @@ func (ec *executionContext) childFields_Invoice(ctx context.Context, field graph
 		return ec.fieldContext_Invoice_createdAt(ctx, field)
 	case "version":
 		return ec.fieldContext_Invoice_version(ctx, field)
+	case "usagePeriod":
+		return ec.fieldContext_Invoice_usagePeriod(ctx, field)
+	case "waivedBy":
+		return ec.fieldContext_Invoice_waivedBy(ctx, field)
+	case "paidAt":
+		return ec.fieldContext_Invoice_paidAt(ctx, field)
+	case "paymentReference":
+		return ec.fieldContext_Invoice_paymentReference(ctx, field)
+	case "voidReason":
+		return ec.fieldContext_Invoice_voidReason(ctx, field)
+	case "history":
+		return ec.fieldContext_Invoice_history(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Invoice", field.Name)
 }
@@ -2176,6 +3144,38 @@ func (ec *executionContext) childFields_InvoiceSeriesEdge(ctx context.Context, f
 		return ec.fieldContext_InvoiceSeriesEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type InvoiceSeriesEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_InvoiceStep(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "event":
+		return ec.fieldContext_InvoiceStep_event(ctx, field)
+	case "fromStatus":
+		return ec.fieldContext_InvoiceStep_fromStatus(ctx, field)
+	case "toStatus":
+		return ec.fieldContext_InvoiceStep_toStatus(ctx, field)
+	case "detail":
+		return ec.fieldContext_InvoiceStep_detail(ctx, field)
+	case "by":
+		return ec.fieldContext_InvoiceStep_by(ctx, field)
+	case "at":
+		return ec.fieldContext_InvoiceStep_at(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InvoiceStep", field.Name)
+}
+
+func (ec *executionContext) childFields_InvoiceWaive(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cause":
+		return ec.fieldContext_InvoiceWaive_cause(ctx, field)
+	case "reason":
+		return ec.fieldContext_InvoiceWaive_reason(ctx, field)
+	case "exemptionId":
+		return ec.fieldContext_InvoiceWaive_exemptionId(ctx, field)
+	case "verifiedAt":
+		return ec.fieldContext_InvoiceWaive_verifiedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InvoiceWaive", field.Name)
 }
 
 func (ec *executionContext) childFields_Money(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2418,6 +3418,30 @@ func (ec *executionContext) childFields_ProductEdge(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type ProductEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_RecordInvoicePaymentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "invoice":
+		return ec.fieldContext_RecordInvoicePaymentPayload_invoice(ctx, field)
+	case "replayed":
+		return ec.fieldContext_RecordInvoicePaymentPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RecordInvoicePaymentPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RecordInvoicePaymentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RecordUsagePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "accepted":
+		return ec.fieldContext_RecordUsagePayload_accepted(ctx, field)
+	case "duplicates":
+		return ec.fieldContext_RecordUsagePayload_duplicates(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RecordUsagePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RecordUsagePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Refund(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -2446,6 +3470,18 @@ func (ec *executionContext) childFields_RefundOrderPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type RefundOrderPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_RemoveBillingExemptionPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "customer":
+		return ec.fieldContext_RemoveBillingExemptionPayload_customer(ctx, field)
+	case "replayed":
+		return ec.fieldContext_RemoveBillingExemptionPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RemoveBillingExemptionPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RemoveBillingExemptionPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RetryPaymentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "order":
@@ -2456,6 +3492,40 @@ func (ec *executionContext) childFields_RetryPaymentPayload(ctx context.Context,
 		return ec.fieldContext_RetryPaymentPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RetryPaymentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RevokeApiKeyPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "apiKey":
+		return ec.fieldContext_RevokeApiKeyPayload_apiKey(ctx, field)
+	case "settlement":
+		return ec.fieldContext_RevokeApiKeyPayload_settlement(ctx, field)
+	case "settlements":
+		return ec.fieldContext_RevokeApiKeyPayload_settlements(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RevokeApiKeyPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RevokeApiKeyPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_SettlementAttempt(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "position":
+		return ec.fieldContext_SettlementAttempt_position(ctx, field)
+	case "round":
+		return ec.fieldContext_SettlementAttempt_round(ctx, field)
+	case "way":
+		return ec.fieldContext_SettlementAttempt_way(ctx, field)
+	case "saw":
+		return ec.fieldContext_SettlementAttempt_saw(ctx, field)
+	case "exemptionId":
+		return ec.fieldContext_SettlementAttempt_exemptionId(ctx, field)
+	case "result":
+		return ec.fieldContext_SettlementAttempt_result(ctx, field)
+	case "attemptedAt":
+		return ec.fieldContext_SettlementAttempt_attemptedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SettlementAttempt", field.Name)
 }
 
 func (ec *executionContext) childFields_UpdateProductPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2470,6 +3540,56 @@ func (ec *executionContext) childFields_UpdateProductPayload(ctx context.Context
 	return nil, fmt.Errorf("no field named %q was found under type UpdateProductPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_UsageSettlement(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_UsageSettlement_id(ctx, field)
+	case "apiKey":
+		return ec.fieldContext_UsageSettlement_apiKey(ctx, field)
+	case "period":
+		return ec.fieldContext_UsageSettlement_period(ctx, field)
+	case "quantity":
+		return ec.fieldContext_UsageSettlement_quantity(ctx, field)
+	case "amount":
+		return ec.fieldContext_UsageSettlement_amount(ctx, field)
+	case "outcome":
+		return ec.fieldContext_UsageSettlement_outcome(ctx, field)
+	case "invoice":
+		return ec.fieldContext_UsageSettlement_invoice(ctx, field)
+	case "attempts":
+		return ec.fieldContext_UsageSettlement_attempts(ctx, field)
+	case "receipt":
+		return ec.fieldContext_UsageSettlement_receipt(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_UsageSettlement_createdAt(ctx, field)
+	case "settledAt":
+		return ec.fieldContext_UsageSettlement_settledAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UsageSettlement", field.Name)
+}
+
+func (ec *executionContext) childFields_UsageSettlementConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_UsageSettlementConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_UsageSettlementConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_UsageSettlementConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UsageSettlementConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_UsageSettlementEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_UsageSettlementEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_UsageSettlementEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UsageSettlementEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_Violation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "invariant":
@@ -2480,6 +3600,30 @@ func (ec *executionContext) childFields_Violation(ctx context.Context, field gra
 		return ec.fieldContext_Violation_ids(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Violation", field.Name)
+}
+
+func (ec *executionContext) childFields_VoidInvoicePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "invoice":
+		return ec.fieldContext_VoidInvoicePayload_invoice(ctx, field)
+	case "replayed":
+		return ec.fieldContext_VoidInvoicePayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_VoidInvoicePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type VoidInvoicePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_WaiveInvoicePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "invoice":
+		return ec.fieldContext_WaiveInvoicePayload_invoice(ctx, field)
+	case "replayed":
+		return ec.fieldContext_WaiveInvoicePayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_WaiveInvoicePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WaiveInvoicePayload", field.Name)
 }
 
 func (ec *executionContext) childFields___Directive(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

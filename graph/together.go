@@ -36,12 +36,17 @@ func togetherMany[Row, T any](ctx context.Context, rows []*Row, load func(ctx co
 
 // share loads a field for the siblings of these rows, once, and answers for these rows.
 func share[Row, T any](ctx context.Context, rows []*Row, load func(ctx context.Context, rows []*Row) ([]T, error)) ([]T, error) {
+	return shareAs(ctx, graphql.GetFieldContext(ctx).Field.Name, rows, load)
+}
+
+// shareAs is share where several fields are made of what is loaded, under one name.
+func shareAs[Row, T any](ctx context.Context, name string, rows []*Row, load func(ctx context.Context, rows []*Row) ([]T, error)) ([]T, error) {
 	of, known := siblingsOf(ctx).Load(rows[0])
 	if !known { // not of a page: gqlgen has the whole list
 		of = readTogether(ctx, rows)
 	}
 	s := of.(*siblings)
-	once, _ := s.loads.LoadOrStore(graphql.GetFieldContext(ctx).Field.Name, sync.OnceValues(func() (map[*Row]T, error) {
+	once, _ := s.loads.LoadOrStore(name, sync.OnceValues(func() (map[*Row]T, error) {
 		all := s.rows.([]*Row)
 		loaded, err := load(ctx, all)
 		if err != nil {
@@ -67,7 +72,7 @@ func share[Row, T any](ctx context.Context, rows []*Row, load func(ctx context.C
 // siblings are rows that were read together.
 type siblings struct {
 	rows  any      // []*Row, each once
-	loads sync.Map // by the field's name; it has no arguments
+	loads sync.Map // by the field's name, which has no arguments, or the one it shares
 }
 
 // readTogether says that rows were read together; nil ones are none.

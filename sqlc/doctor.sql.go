@@ -29,6 +29,11 @@ WITH numbered AS (
     UNION ALL SELECT 'cus', c.tenant_id, c.operation_id, c.id FROM customers c
     UNION ALL SELECT 'prd', p.tenant_id, p.operation_id, p.id FROM products p
     UNION ALL SELECT 'prd', p.tenant_id, p.operation_id, p.product_id FROM product_changes p
+    UNION ALL SELECT 'exm', e.tenant_id, e.operation_id, e.id FROM billing_exemptions e
+    UNION ALL SELECT 'exm', e.tenant_id, e.end_operation_id, e.id FROM billing_exemptions e WHERE e.end_operation_id IS NOT NULL
+    UNION ALL SELECT 'key', k.tenant_id, k.operation_id, k.id FROM api_keys k
+    UNION ALL SELECT 'key', r.tenant_id, r.operation_id, r.api_key_id FROM api_key_revocations r
+    UNION ALL SELECT 'inv', h.tenant_id, h.operation_id, h.invoice_id FROM invoice_history h
     UNION ALL SELECT 'ord', h.tenant_id, h.operation_id, h.order_id FROM order_history h -- an order's own is that of its first step
 )
 SELECT 'SERIES_CONTIGUOUS'::text AS invariant, n.tenant_id, ARRAY['ser']::text[] AS kinds, ARRAY[n.series_id]::uuid[] AS ids,
@@ -109,6 +114,114 @@ func (q *Queries) EveryInvoicingViolation(ctx context.Context, arg EveryInvoicin
 	items := []*EveryInvoicingViolationRow{}
 	for rows.Next() {
 		var i EveryInvoicingViolationRow
+		if err := rows.Scan(
+			&i.Invariant,
+			&i.TenantID,
+			&i.Kinds,
+			&i.Ids,
+			&i.Message,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const everyMeteringViolation = `-- name: EveryMeteringViolation :many
+WITH these AS (
+    SELECT s.tenant_id, s.id, s.customer_id, s.api_key_id, s.month, s.ordinal, s.quantity, s.unit_price, s.amount, s.outcome, s.round, s.invoice_id, s.exemption_id, s.created_at, s.settled_at, s.updated_at FROM settlements s WHERE s.tenant_id = $1 OR $1 = '00000000-0000-0000-0000-000000000000'
+), metered AS (
+    SELECT u.tenant_id, u.settlement_id, sum(u.quantity) AS quantity,
+           bool_and(u.api_key_id = s.api_key_id AND u.month = s.month) AS same_key_and_month
+    FROM usage_events u
+    JOIN settlements s ON s.tenant_id = u.tenant_id AND s.id = u.settlement_id
+    GROUP BY u.tenant_id, u.settlement_id
+), billed AS (
+    SELECT l.tenant_id, l.settlement_id, count(*) AS lines, sum(l.exact_amount) AS amount, sum(l.quantity) AS quantity,
+           bool_and(l.settlement_round = s.round AND l.invoice_id IS NOT DISTINCT FROM s.invoice_id) AS where_it_says
+    FROM invoice_lines l
+    JOIN invoices i ON i.tenant_id = l.tenant_id AND i.id = l.invoice_id AND i.status <> 'VOID'
+    JOIN settlements s ON s.tenant_id = l.tenant_id AND s.id = l.settlement_id
+    GROUP BY l.tenant_id, l.settlement_id
+)
+SELECT 'USAGE_CONSERVED'::text AS invariant, s.tenant_id, ARRAY['set', 'key']::text[] AS kinds, ARRAY[s.id, s.api_key_id]::uuid[] AS ids,
+       CASE WHEN s.quantity = m.quantity THEN 'it settles usage of another key or month'
+            ELSE format('it settles %s units, the usage it is the sum of is %s', s.quantity, coalesce(m.quantity, 0)) END::text AS message
+FROM these s LEFT JOIN metered m ON m.tenant_id = s.tenant_id AND m.settlement_id = s.id
+WHERE s.quantity <> coalesce(m.quantity, 0) OR NOT m.same_key_and_month
+
+UNION ALL
+SELECT 'USAGE_CONSERVED', s.tenant_id, ARRAY['set', 'key'], ARRAY[s.id, s.api_key_id],
+       CASE WHEN s.outcome IN ('FOLDED', 'FOLDED_WAIVED', 'BILLED_SEPARATELY')
+            THEN format('it is %s with %s, and stands on invoices %s times with %s', s.outcome, trim_scale(s.amount), coalesce(b.lines, 0), trim_scale(coalesce(b.amount, 0)))
+            ELSE format('it is %s, and stands on invoices %s times', s.outcome, b.lines) END
+FROM these s LEFT JOIN billed b ON b.tenant_id = s.tenant_id AND b.settlement_id = s.id
+WHERE CASE WHEN s.outcome IN ('FOLDED', 'FOLDED_WAIVED', 'BILLED_SEPARATELY')
+           THEN (b.lines = 1 AND b.amount = s.amount AND b.quantity = s.quantity AND b.where_it_says) IS NOT TRUE
+           ELSE b.lines IS NOT NULL END
+
+UNION ALL
+SELECT 'USAGE_CONSERVED', s.tenant_id, ARRAY['set', 'key'], ARRAY[s.id, s.api_key_id], format('it is %s with %s', s.outcome, trim_scale(s.amount))
+FROM these s WHERE s.outcome = 'SKIPPED_SUB_CENT' AND s.amount >= 1 OR s.outcome = 'NOTHING_TO_BILL' AND s.quantity <> 0
+
+UNION ALL
+SELECT 'REVOKED_KEY_SETTLED', k.tenant_id, ARRAY['key'], ARRAY[k.id], format('the key is revoked, and %s of its events are not settled', count(*))
+FROM api_keys k
+JOIN usage_events u ON u.tenant_id = k.tenant_id AND u.api_key_id = k.id AND u.settlement_id IS NULL
+WHERE k.status = 'REVOKED' AND (k.tenant_id = $1 OR $1 = '00000000-0000-0000-0000-000000000000')
+GROUP BY k.tenant_id, k.id
+
+UNION ALL
+SELECT 'SETTLEMENT_PLACED_IN_TIME', s.tenant_id, ARRAY['set'], ARRAY[s.id], format('it is pending since %s', s.created_at)
+FROM these s WHERE s.outcome = 'PENDING' AND s.created_at < $2::timestamptz
+
+UNION ALL
+SELECT 'WAIVE_HAS_EVIDENCE', i.tenant_id, ARRAY['inv', 'exm'], ARRAY[i.id, e.id], 'it is waived by the exemption of another customer'
+FROM invoices i
+JOIN billing_exemptions e ON e.tenant_id = i.tenant_id AND e.id = i.exemption_id
+WHERE e.customer_id <> i.customer_id AND (i.tenant_id = $1 OR $1 = '00000000-0000-0000-0000-000000000000')
+
+UNION ALL
+SELECT 'WAIVE_HAS_EVIDENCE', s.tenant_id, ARRAY['set'], ARRAY[s.id], 'it was folded as waived, and names no exemption'
+FROM these s WHERE s.outcome = 'FOLDED_WAIVED' AND s.exemption_id IS NULL
+
+UNION ALL
+SELECT 'CLOSED_MONTH_HAS_NO_OPEN_INVOICE', i.tenant_id, ARRAY['inv'], ARRAY[i.id], format('the month %s is closed, and its invoice is open', to_char(p.month, 'YYYY-MM'))
+FROM invoices i
+JOIN billing_periods p ON p.tenant_id = i.tenant_id AND p.customer_id = i.customer_id AND p.month = i.usage_month
+WHERE i.status = 'OPEN' AND p.closed_at IS NOT NULL AND (i.tenant_id = $1 OR $1 = '00000000-0000-0000-0000-000000000000')
+
+ORDER BY 1, 2, 4
+`
+
+type EveryMeteringViolationParams struct {
+	TenantID      domain.TenantID
+	PendingBefore time.Time
+}
+
+type EveryMeteringViolationRow struct {
+	Invariant string
+	TenantID  domain.TenantID
+	Kinds     []string
+	Ids       []domain.UUID
+	Message   string
+}
+
+// What must hold of usage and its settlements at any moment; see EveryInvoicingViolation. What was
+// metered is unsettled, pending, on an invoice, skipped or nothing: over disjoint terms, exactly.
+func (q *Queries) EveryMeteringViolation(ctx context.Context, arg EveryMeteringViolationParams) ([]*EveryMeteringViolationRow, error) {
+	rows, err := q.db.Query(ctx, everyMeteringViolation, arg.TenantID, arg.PendingBefore)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*EveryMeteringViolationRow{}
+	for rows.Next() {
+		var i EveryMeteringViolationRow
 		if err := rows.Scan(
 			&i.Invariant,
 			&i.TenantID,

@@ -55,7 +55,7 @@ FROM counter, ROWS FROM (
     unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::text[]), unnest($5::bigint[]),
     unnest($6::uuid[]), unnest($7::bytea[]), unnest($8::text[])
 ) WITH ORDINALITY AS invoice (id, customer_id, currency, total_minor, operation_id, operation_fingerprint, created_by, ord)
-RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at
+RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason
 `
 
 type AllocateInvoicesParams struct {
@@ -132,6 +132,15 @@ func (q *Queries) AllocateInvoices(ctx context.Context, arg AllocateInvoicesPara
 			&i.CreatedBy,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.UsageMonth,
+			&i.WaivedBy,
+			&i.WaiveReason,
+			&i.ExemptionID,
+			&i.WaiveVerifiedAt,
+			&i.PaidAt,
+			&i.PaymentReference,
+			&i.VoidedAt,
+			&i.VoidReason,
 		); err != nil {
 			return nil, err
 		}
@@ -144,7 +153,7 @@ func (q *Queries) AllocateInvoices(ctx context.Context, arg AllocateInvoicesPara
 }
 
 const findInvoiceOfOperation = `-- name: FindInvoiceOfOperation :one
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at FROM invoices WHERE tenant_id = $1 AND operation_id = $2
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices WHERE tenant_id = $1 AND operation_id = $2
 `
 
 type FindInvoiceOfOperationParams struct {
@@ -174,12 +183,21 @@ func (q *Queries) FindInvoiceOfOperation(ctx context.Context, arg FindInvoiceOfO
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.UsageMonth,
+		&i.WaivedBy,
+		&i.WaiveReason,
+		&i.ExemptionID,
+		&i.WaiveVerifiedAt,
+		&i.PaidAt,
+		&i.PaymentReference,
+		&i.VoidedAt,
+		&i.VoidReason,
 	)
 	return &i, err
 }
 
 const getInvoices = `-- name: GetInvoices :many
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at FROM invoices WHERE tenant_id = $1 AND id = ANY($2)
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices WHERE tenant_id = $1 AND id = ANY($2)
 `
 
 type GetInvoicesParams struct {
@@ -215,6 +233,15 @@ func (q *Queries) GetInvoices(ctx context.Context, arg GetInvoicesParams) ([]*In
 			&i.CreatedBy,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.UsageMonth,
+			&i.WaivedBy,
+			&i.WaiveReason,
+			&i.ExemptionID,
+			&i.WaiveVerifiedAt,
+			&i.PaidAt,
+			&i.PaymentReference,
+			&i.VoidedAt,
+			&i.VoidReason,
 		); err != nil {
 			return nil, err
 		}
@@ -227,7 +254,7 @@ func (q *Queries) GetInvoices(ctx context.Context, arg GetInvoicesParams) ([]*In
 }
 
 const listInvoiceLines = `-- name: ListInvoiceLines :many
-SELECT tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount FROM invoice_lines
+SELECT tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount, settlement_id, settlement_round FROM invoice_lines
 WHERE tenant_id = $1 AND invoice_id = ANY($2)
 ORDER BY invoice_id, position
 `
@@ -254,6 +281,8 @@ func (q *Queries) ListInvoiceLines(ctx context.Context, arg ListInvoiceLinesPara
 			&i.Quantity,
 			&i.UnitPrice,
 			&i.ExactAmount,
+			&i.SettlementID,
+			&i.SettlementRound,
 		); err != nil {
 			return nil, err
 		}
@@ -266,7 +295,7 @@ func (q *Queries) ListInvoiceLines(ctx context.Context, arg ListInvoiceLinesPara
 }
 
 const listInvoices = `-- name: ListInvoices :many
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at FROM invoices
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
 WHERE tenant_id = $1 AND id > $2 AND id < $3
   AND (customer_id = $4 OR $4 = '00000000-0000-0000-0000-000000000000')
   AND (status = $5 OR $5 = '')
@@ -319,6 +348,15 @@ func (q *Queries) ListInvoices(ctx context.Context, arg ListInvoicesParams) ([]*
 			&i.CreatedBy,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.UsageMonth,
+			&i.WaivedBy,
+			&i.WaiveReason,
+			&i.ExemptionID,
+			&i.WaiveVerifiedAt,
+			&i.PaidAt,
+			&i.PaymentReference,
+			&i.VoidedAt,
+			&i.VoidReason,
 		); err != nil {
 			return nil, err
 		}
@@ -331,7 +369,7 @@ func (q *Queries) ListInvoices(ctx context.Context, arg ListInvoicesParams) ([]*
 }
 
 const listInvoicesBackward = `-- name: ListInvoicesBackward :many
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at FROM invoices
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
 WHERE tenant_id = $1 AND id > $2 AND id < $3
   AND (customer_id = $4 OR $4 = '00000000-0000-0000-0000-000000000000')
   AND (status = $5 OR $5 = '')
@@ -383,6 +421,15 @@ func (q *Queries) ListInvoicesBackward(ctx context.Context, arg ListInvoicesBack
 			&i.CreatedBy,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.UsageMonth,
+			&i.WaivedBy,
+			&i.WaiveReason,
+			&i.ExemptionID,
+			&i.WaiveVerifiedAt,
+			&i.PaidAt,
+			&i.PaymentReference,
+			&i.VoidedAt,
+			&i.VoidReason,
 		); err != nil {
 			return nil, err
 		}
@@ -395,7 +442,7 @@ func (q *Queries) ListInvoicesBackward(ctx context.Context, arg ListInvoicesBack
 }
 
 const listInvoicesOfSeries = `-- name: ListInvoicesOfSeries :many
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at FROM invoices
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
 WHERE tenant_id = $1 AND series_id = $2
   AND (period_start, sequence) > ($3::date, $4::bigint)
   AND (period_start, sequence) < ($5::date, $6::bigint)
@@ -450,6 +497,15 @@ func (q *Queries) ListInvoicesOfSeries(ctx context.Context, arg ListInvoicesOfSe
 			&i.CreatedBy,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.UsageMonth,
+			&i.WaivedBy,
+			&i.WaiveReason,
+			&i.ExemptionID,
+			&i.WaiveVerifiedAt,
+			&i.PaidAt,
+			&i.PaymentReference,
+			&i.VoidedAt,
+			&i.VoidReason,
 		); err != nil {
 			return nil, err
 		}
@@ -462,7 +518,7 @@ func (q *Queries) ListInvoicesOfSeries(ctx context.Context, arg ListInvoicesOfSe
 }
 
 const listInvoicesOfSeriesBackward = `-- name: ListInvoicesOfSeriesBackward :many
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at FROM invoices
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
 WHERE tenant_id = $1 AND series_id = $2
   AND (period_start, sequence) > ($3::date, $4::bigint)
   AND (period_start, sequence) < ($5::date, $6::bigint)
@@ -516,6 +572,15 @@ func (q *Queries) ListInvoicesOfSeriesBackward(ctx context.Context, arg ListInvo
 			&i.CreatedBy,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.UsageMonth,
+			&i.WaivedBy,
+			&i.WaiveReason,
+			&i.ExemptionID,
+			&i.WaiveVerifiedAt,
+			&i.PaidAt,
+			&i.PaymentReference,
+			&i.VoidedAt,
+			&i.VoidReason,
 		); err != nil {
 			return nil, err
 		}

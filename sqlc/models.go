@@ -10,6 +10,34 @@ import (
 	"countersign/internal/domain"
 )
 
+type APIKey struct {
+	TenantID             domain.TenantID
+	ID                   domain.APIKeyID
+	CustomerID           domain.CustomerID
+	Name                 string
+	UnitPrice            domain.Decimal
+	SecretHash           []byte
+	Hint                 string
+	Status               domain.APIKeyStatus
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	CreatedBy            string
+	CreatedAt            time.Time
+	RevokedAt            *time.Time
+	UpdatedAt            domain.Version
+}
+
+type APIKeyRevocation struct {
+	TenantID             domain.TenantID
+	APIKeyID             domain.APIKeyID
+	Reason               *string
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	AnnouncedBy          string
+	AnnouncedAt          time.Time
+	SettledAt            *time.Time
+}
+
 type AccessToken struct {
 	TenantID   domain.TenantID
 	ID         domain.TokenID
@@ -22,6 +50,31 @@ type AccessToken struct {
 	ExpiresAt  *time.Time
 	RevokedAt  *time.Time
 	UpdatedAt  domain.Version
+}
+
+type BillingExemption struct {
+	TenantID             domain.TenantID
+	ID                   domain.ExemptionID
+	CustomerID           domain.CustomerID
+	Reason               string
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	GrantedBy            string
+	GrantedAt            time.Time
+	EndedBy              *string
+	EndedAt              *time.Time
+	EndOperationID       *domain.OperationID
+	EndFingerprint       domain.Fingerprint
+}
+
+type BillingPeriod struct {
+	TenantID   domain.TenantID
+	CustomerID domain.CustomerID
+	Month      domain.Month
+	TimeZone   string
+	StartsAt   time.Time
+	EndsAt     time.Time
+	ClosedAt   *time.Time
 }
 
 type Capture struct {
@@ -69,16 +122,42 @@ type Invoice struct {
 	CreatedBy            string
 	CreatedAt            time.Time
 	UpdatedAt            domain.Version
+	UsageMonth           *domain.Month
+	WaivedBy             *string
+	WaiveReason          *string
+	ExemptionID          *domain.ExemptionID
+	WaiveVerifiedAt      *time.Time
+	PaidAt               *time.Time
+	PaymentReference     *string
+	VoidedAt             *time.Time
+	VoidReason           *string
+}
+
+type InvoiceHistory struct {
+	TenantID             domain.TenantID
+	ID                   domain.UUID
+	InvoiceID            domain.InvoiceID
+	Position             int32
+	Event                string
+	FromStatus           domain.InvoiceStatus
+	ToStatus             domain.InvoiceStatus
+	Detail               *string
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	MovedBy              string
+	MovedAt              time.Time
 }
 
 type InvoiceLine struct {
-	TenantID    domain.TenantID
-	InvoiceID   domain.InvoiceID
-	Position    int32
-	Description string
-	Quantity    int64
-	UnitPrice   domain.Decimal
-	ExactAmount domain.Decimal
+	TenantID        domain.TenantID
+	InvoiceID       domain.InvoiceID
+	Position        int32
+	Description     string
+	Quantity        int64
+	UnitPrice       domain.Decimal
+	ExactAmount     domain.Decimal
+	SettlementID    *domain.SettlementID
+	SettlementRound *int32
 }
 
 type InvoiceSeries struct {
@@ -264,4 +343,59 @@ type SeriesCounter struct {
 	NumberPrefix  string
 	NumberSuffix  string
 	NumberWidth   int32
+}
+
+type Settlement struct {
+	TenantID    domain.TenantID
+	ID          domain.SettlementID
+	CustomerID  domain.CustomerID
+	APIKeyID    domain.APIKeyID
+	Month       domain.Month
+	Ordinal     int32
+	Quantity    int64
+	UnitPrice   domain.Decimal
+	Amount      domain.Decimal
+	Outcome     domain.SettlementOutcome
+	Round       int32
+	InvoiceID   *domain.InvoiceID
+	ExemptionID *domain.ExemptionID
+	CreatedAt   time.Time
+	SettledAt   *time.Time
+	UpdatedAt   domain.Version
+}
+
+type SettlementAttempt struct {
+	TenantID     domain.TenantID
+	SettlementID domain.SettlementID
+	Position     int32
+	Round        int32
+	Way          string
+	Saw          string
+	ExemptionID  *domain.ExemptionID
+	Result       string
+	AttemptedAt  time.Time
+}
+
+type UsageBatch struct {
+	TenantID             domain.TenantID
+	ID                   domain.UUID
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	Accepted             int32
+	Duplicates           int32
+	Refused              []byte
+	RecordedBy           string
+	RecordedAt           time.Time
+}
+
+type UsageEvent struct {
+	TenantID     domain.TenantID
+	EventID      string
+	APIKeyID     domain.APIKeyID
+	CustomerID   domain.CustomerID
+	Month        domain.Month
+	Quantity     int64
+	OccurredAt   time.Time
+	RecordedAt   time.Time
+	SettlementID *domain.SettlementID
 }

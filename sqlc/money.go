@@ -1,6 +1,10 @@
 package sqlc
 
-import "countersign/internal/domain"
+import (
+	"time"
+
+	"countersign/internal/domain"
+)
 
 // Total is the sum of the invoice's lines, rounded.
 func (i *Invoice) Total() domain.Money {
@@ -41,4 +45,20 @@ func (e *OpsPaymentEvent) Amount() *domain.Money {
 		return nil
 	}
 	return &domain.Money{AmountMinor: e.AmountMinor, Currency: e.Currency}
+}
+
+// InvoiceWaive is why an invoice is waived.
+type InvoiceWaive struct {
+	Cause       string
+	Reason      *string
+	ExemptionID *domain.ExemptionID
+	VerifiedAt  *time.Time
+}
+
+// Waive is why the invoice is waived; nil if it is not.
+func (i *Invoice) Waive() *InvoiceWaive {
+	if i.WaivedBy == nil {
+		return nil
+	}
+	return &InvoiceWaive{*i.WaivedBy, i.WaiveReason, i.ExemptionID, i.WaiveVerifiedAt}
 }

@@ -17,6 +17,24 @@ type AllocateInvoicePayload struct {
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
+// A page of keys.
+type APIKeyConnection struct {
+	// The rows with their cursors.
+	Edges []*APIKeyEdge `json:"edges"`
+	// The rows.
+	Nodes []*sqlc.APIKey `json:"nodes"`
+	// Where the page lies.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A key in a list.
+type APIKeyEdge struct {
+	// Where the row stands in the list; opaque.
+	Cursor string `json:"cursor"`
+	// The key.
+	Node *sqlc.APIKey `json:"node"`
+}
+
 // The order, or why it stands where it stood.
 type CancelOrderPayload struct {
 	// The order.
@@ -24,6 +42,18 @@ type CancelOrderPayload struct {
 	// Whether an earlier request with the same idempotency key did the work.
 	Replayed bool `json:"replayed"`
 	// Why it was not moved.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// The key, or why there is none.
+type CreateAPIKeyPayload struct {
+	// The key.
+	APIKey *sqlc.APIKey `json:"apiKey,omitempty"`
+	// What its user presents. It is shown this once: a replay answers null.
+	Secret *string `json:"secret,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing was made.
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
@@ -82,6 +112,16 @@ type FulfillOrderPayload struct {
 	// Whether an earlier request with the same idempotency key did the work.
 	Replayed bool `json:"replayed"`
 	// Why it was not moved.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// The exemption, or why there is none.
+type GrantBillingExemptionPayload struct {
+	// The exemption.
+	Exemption *sqlc.BillingExemption `json:"exemption,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why it was not granted.
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
@@ -205,6 +245,26 @@ type ProductEdge struct {
 type Query struct {
 }
 
+// The invoice, or why it is not paid.
+type RecordInvoicePaymentPayload struct {
+	// The invoice.
+	Invoice *sqlc.Invoice `json:"invoice,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why it is not paid.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// How many events count now, and why the others do not.
+type RecordUsagePayload struct {
+	// Events that are new.
+	Accepted int32 `json:"accepted"`
+	// Events that are known already with the same content: a success.
+	Duplicates int32 `json:"duplicates"`
+	// Events that were refused, each by its path.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
 // The order, or why nothing is given back.
 type RefundOrderPayload struct {
 	// The order.
@@ -212,6 +272,16 @@ type RefundOrderPayload struct {
 	// Whether an earlier request with the same idempotency key did the work.
 	Replayed bool `json:"replayed"`
 	// Why nothing is given back.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// The customer, or why it is as it was.
+type RemoveBillingExemptionPayload struct {
+	// The customer.
+	Customer *sqlc.Customer `json:"customer,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing was ended.
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
@@ -225,6 +295,18 @@ type RetryPaymentPayload struct {
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
+// The key and what became of its usage. Revoking again answers with the same settlements.
+type RevokeAPIKeyPayload struct {
+	// The key.
+	APIKey *sqlc.APIKey `json:"apiKey,omitempty"`
+	// What it has used in the month of its revocation; NOTHING_TO_BILL if nothing.
+	Settlement *sqlc.Settlement `json:"settlement,omitempty"`
+	// What it has used in every month.
+	Settlements []*sqlc.Settlement `json:"settlements"`
+	// Why it was not revoked.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
 // The product, or why it is as it was.
 type UpdateProductPayload struct {
 	// The product.
@@ -232,5 +314,43 @@ type UpdateProductPayload struct {
 	// Whether an earlier request with the same idempotency key did the work.
 	Replayed bool `json:"replayed"`
 	// Why nothing was changed.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// A page of settlements.
+type UsageSettlementConnection struct {
+	// The rows with their cursors.
+	Edges []*UsageSettlementEdge `json:"edges"`
+	// The rows.
+	Nodes []*sqlc.Settlement `json:"nodes"`
+	// Where the page lies.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A settlement in a list.
+type UsageSettlementEdge struct {
+	// Where the row stands in the list; opaque.
+	Cursor string `json:"cursor"`
+	// The settlement.
+	Node *sqlc.Settlement `json:"node"`
+}
+
+// The invoice, or why it is not void.
+type VoidInvoicePayload struct {
+	// The invoice.
+	Invoice *sqlc.Invoice `json:"invoice,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why it is not void.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// The invoice, or why it is not waived.
+type WaiveInvoicePayload struct {
+	// The invoice.
+	Invoice *sqlc.Invoice `json:"invoice,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why it is not waived.
 	UserErrors []domain.UserError `json:"userErrors"`
 }

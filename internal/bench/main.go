@@ -78,6 +78,12 @@ func bench(ctx context.Context, binary string, length time.Duration, connections
 		return err
 	}
 	fmt.Printf("| orders, charged at once by the simulated provider | %.0f | %.1f | %.1f | |\n", orders.perSecond, orders.p50, orders.p99)
+	revoked, err := s.revoke(ctx, 20, 16)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\n16 keys of one customer revoked at once, 20 times: %.0f revocations/s; attempts to place each: %.1f on average, %d at worst\n",
+		revoked.perSecond, revoked.mean, revoked.worst)
 	fmt.Printf("\npeak memory of the server: %s\n", s.peakMemory())
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"countersign/internal/demo"
 	"countersign/internal/doctor"
 	"countersign/internal/domain"
+	"countersign/internal/metering"
 )
 
 var errURL = errors.New("DATABASE_URL is no PostgreSQL URL")
@@ -45,7 +46,7 @@ type SeedCmd struct{}
 // Run makes the tenant demo with its data, once.
 func (SeedCmd) Run(ctx context.Context, w *World) error {
 	return with(ctx, w, false, func(app *App) error {
-		d, err := demo.Seed(ctx, app.Invoicing, app.Ordering)
+		d, err := demo.Seed(ctx, app.Invoicing, app.Ordering, app.Metering)
 		if err != nil {
 			return err
 		}
@@ -244,6 +245,61 @@ func (ReconcileCmd) Run(ctx context.Context, w *World) error {
 		r, err := app.Ordering.Reconcile(ctx, 0)
 		_, _ = fmt.Fprintf(w.Stdout, "payments settled %d, still unknown %d, for a person %d; refunds settled %d; webhooks applied %d, waiting %d\n",
 			r.Settled, r.Pending, r.Flagged, r.Refunds, r.Events, r.Waiting)
+		return err
+	})
+}
+
+// SettleCmd is "settle".
+type SettleCmd struct{}
+
+// Run finishes every announced revocation, pending settlement and unverified waive, once.
+func (SettleCmd) Run(ctx context.Context, w *World) error {
+	return with(ctx, w, false, func(app *App) error {
+		r, err := app.Metering.Settle(ctx, 0)
+		_, _ = fmt.Fprintf(w.Stdout, "revocations finished %d; settlements placed %d, left %d; waives looked at %d\n", r.Revocations, r.Settlements, r.Left, r.Looked)
+		return err
+	})
+}
+
+// CloseMonthCmd is "close-month".
+type CloseMonthCmd struct {
+	Month    string `required:"" help:"The month to close: YYYY-MM. It has to have ended in the customer's time zone."`
+	Customer string `help:"Only this customer's (cus_…); everybody's if left out."`
+	DryRun   bool   `help:"Only say which would be closed."`
+}
+
+// Run closes a month and prints a line for each customer.
+func (c CloseMonthCmd) Run(ctx context.Context, w *World) error {
+	month, err := domain.ParseMonth(c.Month)
+	if err != nil {
+		return fmt.Errorf("--month: %w", err)
+	}
+	var only *domain.CustomerID
+	if c.Customer != "" {
+		id, err := domain.ParseID[domain.CustomerID](c.Customer)
+		if err != nil {
+			return fmt.Errorf("--customer: %w", err)
+		}
+		only = &id
+	}
+	return with(ctx, w, false, func(app *App) error {
+		failed := 0
+		err := app.Metering.CloseMonths(ctx, month, only, c.DryRun, func(closed metering.Closed, err error) {
+			switch {
+			case err != nil:
+				failed++
+				_, _ = fmt.Fprintf(w.Stdout, "%s not closed: %v\n", closed.CustomerID, err)
+			case c.DryRun:
+				_, _ = fmt.Fprintf(w.Stdout, "%s would be closed\n", closed.CustomerID)
+			case closed.Invoice == nil:
+				_, _ = fmt.Fprintf(w.Stdout, "%s closed, nothing to bill\n", closed.CustomerID)
+			default:
+				_, _ = fmt.Fprintf(w.Stdout, "%s closed, invoice %s %s, %d minor units\n", closed.CustomerID, closed.Invoice.ID, closed.Invoice.Status, closed.Invoice.TotalMinor)
+			}
+		})
+		if err == nil && failed > 0 {
+			err = fmt.Errorf("%d customers' months could not be closed", failed)
+		}
 		return err
 	})
 }

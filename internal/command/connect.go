@@ -14,6 +14,7 @@ import (
 	"countersign/internal/database"
 	"countersign/internal/invoicing"
 	"countersign/internal/localpg"
+	"countersign/internal/metering"
 	"countersign/internal/ordering"
 	"countersign/internal/payment"
 	"countersign/internal/requestid"
@@ -43,6 +44,7 @@ type App struct {
 	Tokens    *auth.Tokens
 	Invoicing *invoicing.Service
 	Ordering  *ordering.Service
+	Metering  *metering.Service
 	Provider  payment.Provider
 
 	local *localpg.Server
@@ -94,7 +96,7 @@ func Connect(ctx context.Context, w *World, migrate bool) (app *App, err error) 
 	})
 	app.Tokens, app.Invoicing = auth.NewTokens(app.DB), invoicing.New(app.DB)
 	app.Provider = payment.NewSimulated(app.DB, w.Config.SimulatedDelay, w.Config.WebhookSecrets)
-	app.Ordering = ordering.New(app.DB, app.Provider)
+	app.Ordering, app.Metering = ordering.New(app.DB, app.Provider).WithInvoices(metering.ApplyFact), metering.New(app.DB)
 	return app, nil
 }
 

@@ -10,9 +10,11 @@ import (
 	"countersign/internal/auth"
 	"countersign/internal/domain"
 	"countersign/internal/invoicing"
+	"countersign/internal/metering"
 	"countersign/internal/ordering"
 	"countersign/internal/paging"
 	"countersign/internal/payment"
+	"countersign/sqlc"
 	"countersign/web"
 )
 
@@ -28,10 +30,14 @@ type Demo struct {
 	Orders   map[string]domain.OrderID // one to try each move on
 
 	ProductVersion time.Time
+
+	Keys     map[string]domain.APIKeyID   // one to try each mutation on
+	People   map[string]domain.CustomerID // likewise
+	Invoices map[string]*sqlc.Invoice     // likewise
 }
 
 // Seed makes the demo tenant, once: asked again it finds what it made.
-func Seed(ctx context.Context, s *invoicing.Service, o *ordering.Service) (d Demo, err error) {
+func Seed(ctx context.Context, s *invoicing.Service, o *ordering.Service, m *metering.Service) (d Demo, err error) {
 	tenant, _, err := s.CreateTenant(ctx, Handle, "Demo")
 	if err != nil {
 		return d, err
@@ -75,7 +81,58 @@ func Seed(ctx context.Context, s *invoicing.Service, o *ordering.Service) (d Dem
 		}
 		d.Orders[name] = order.Value.ID
 	}
-	return d, nil
+	return d, d.seedUsage(ctx, caller, s, m)
+}
+
+// seedUsage makes keys, customers and invoices for the mutations of metering.
+func (d *Demo) seedUsage(ctx context.Context, caller auth.Caller, s *invoicing.Service, m *metering.Service) error {
+	d.Keys, d.People, d.Invoices = map[string]domain.APIKeyID{}, map[string]domain.CustomerID{}, map[string]*sqlc.Invoice{}
+	var price domain.Decimal
+	if err := price.UnmarshalGQL("0.077"); err != nil {
+		return err
+	}
+	for _, name := range []string{"use", "revoke"} {
+		key := "demo to " + name
+		out, err := m.CreateKey(ctx, caller, metering.CreateAPIKeyInput{CustomerID: d.Customer, Name: name, UnitPrice: price, IdempotencyKey: &key})
+		if err != nil {
+			return err
+		}
+		d.Keys[name] = out.Value.ID
+	}
+	if _, err := m.RecordUsage(ctx, caller, metering.RecordUsageInput{Events: []metering.UsageEventInput{
+		{ID: "demo usage", APIKeyID: d.Keys["revoke"], Quantity: 1300, OccurredAt: time.Now().Truncate(24 * time.Hour)},
+	}}); err != nil {
+		return err
+	}
+	for _, name := range []string{"exempt", "charge again"} {
+		key := "demo to " + name
+		out, err := s.CreateCustomer(ctx, caller, invoicing.CreateCustomerInput{Name: "Customer to " + name, Currency: "EUR", IdempotencyKey: &key})
+		if err != nil {
+			return err
+		}
+		d.People[name] = out.Value.ID
+	}
+	key := "demo exemption"
+	if _, err := m.GrantExemption(ctx, caller, metering.GrantBillingExemptionInput{CustomerID: d.People["charge again"], Reason: "A trial", IdempotencyKey: &key}); err != nil {
+		return err
+	}
+	seriesKey := "demo series"
+	series, err := s.CreateSeries(ctx, caller, invoicing.CreateInvoiceSeriesInput{Code: "DEMO", IdempotencyKey: &seriesKey})
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"pay", "waive", "void"} {
+		key := "demo to " + name
+		out, err := s.Allocate(ctx, caller, invoicing.AllocateInvoiceInput{
+			SeriesID: series.Value.ID, CustomerID: d.Customer, Currency: "EUR", IdempotencyKey: &key,
+			Lines: []domain.InvoiceLineInput{{Description: "Chess board", Quantity: 1, UnitAmountMinor: 1900}},
+		})
+		if err != nil {
+			return err
+		}
+		d.Invoices[name] = out.Value
+	}
+	return nil
 }
 
 // Lines print the demo's ids.
@@ -84,6 +141,7 @@ func (d Demo) Lines() []string {
 		fmt.Sprintf("tenant    %s (%s)", Handle, d.Tenant),
 		fmt.Sprintf("customer  %s", d.Customer),
 		fmt.Sprintf("product   %s", d.Product),
+		fmt.Sprintf("key       %s", d.Keys["revoke"]),
 		fmt.Sprintf("series    %s (INV)", d.Series),
 	}
 }
@@ -129,6 +187,61 @@ mutation PlaceOrder($input: PlaceOrderInput!) {
 			"idempotencyKey": "playground 1", "customerId": d.Customer, "paymentMethod": "sim_ok",
 			"items": []any{map[string]any{"productId": d.Product, "quantity": 1}},
 		}),
+		tab("RevokeApiKey", `# Revoking again answers with the same settlements.
+mutation RevokeApiKey($input: RevokeApiKeyInput!) {
+  revokeApiKey(input: $input) {
+    apiKey { id status revokedAt }
+    settlement {
+      period
+      quantity
+      amount
+      outcome
+      invoice { status total { formatted } lines { description quantity exactAmount } }
+      receipt { way saw result }
+    }
+    userErrors { code message path }
+  }
+}
+`, map[string]any{"apiKeyId": d.Keys["revoke"], "reason": "Rotated"}),
+		tab("RecordUsage", `# An event counts once for ever: run it again, and it is a duplicate.
+mutation RecordUsage($input: RecordUsageInput!) {
+  recordUsage(input: $input) {
+    accepted
+    duplicates
+    userErrors { code message path }
+  }
+}
+`, map[string]any{"events": []any{map[string]any{
+			"id": "playground 1", "apiKeyId": d.Keys["use"], "quantity": "58", "occurredAt": domain.FormatTime(time.Now().Truncate(24 * time.Hour)),
+		}}}),
+		tab("CreateApiKey", `mutation CreateApiKey($input: CreateApiKeyInput!) {
+  createApiKey(input: $input) {
+    apiKey { id name hint unitPrice status }
+    secret
+    userErrors { code message path }
+  }
+}
+`, map[string]any{"customerId": d.Customer, "name": "Website", "unitPrice": "0.077"}),
+		tab("GrantBillingExemption", `# A customer is exempt once: run it again, and the answer is ALREADY_EXEMPT.
+mutation GrantBillingExemption($input: GrantBillingExemptionInput!) {
+  grantBillingExemption(input: $input) {
+    exemption { id reason grantedAt }
+    userErrors { code message path }
+  }
+}
+`, map[string]any{"customerId": d.People["exempt"], "reason": "A partner"}),
+		tab("RemoveBillingExemption", `mutation RemoveBillingExemption($input: RemoveBillingExemptionInput!) {
+  removeBillingExemption(input: $input) {
+    customer { id exemption { id } }
+    userErrors { code message path }
+  }
+}
+`, map[string]any{"customerId": d.People["charge again"]}),
+		invoiceMove("RecordInvoicePayment", "recordInvoicePayment", map[string]any{"invoiceId": d.Invoices["pay"].ID, "amountMinor": "1900", "reference": "Bank 17"}),
+		invoiceMove("WaiveInvoice", "waiveInvoice", map[string]any{
+			"invoiceId": d.Invoices["waive"].ID, "version": domain.FormatTime(d.Invoices["waive"].UpdatedAt.Time), "reason": "Goodwill",
+		}),
+		invoiceMove("VoidInvoice", "voidInvoice", map[string]any{"invoiceId": d.Invoices["void"].ID, "reason": "Sent to the wrong customer"}),
 		move("FulfillOrder", "fulfillOrder", map[string]any{"orderId": d.Orders["fulfill"]}),
 		move("CancelOrder", "cancelOrder", map[string]any{"orderId": d.Orders["cancel"]}),
 		move("RefundOrder", "refundOrder", map[string]any{"orderId": d.Orders["refund"], "amountMinor": "950"}),
@@ -176,6 +289,17 @@ func move(title, field string, input map[string]any) web.Tab {
   %s(input: $input) {
     order { id status version refunded { formatted } history { event fromStatus toStatus } }
     userErrors { code message path ... on IllegalTransitionError { from to } }
+  }
+}
+`, title, title, field), input)
+}
+
+// invoiceMove is a tab that moves an invoice.
+func invoiceMove(title, field string, input map[string]any) web.Tab {
+	return tab(title, fmt.Sprintf(`mutation %s($input: %sInput!) {
+  %s(input: $input) {
+    invoice { id number status amountDue { formatted } version history { event fromStatus toStatus detail } }
+    userErrors { code message path ... on IllegalInvoiceTransitionError { from to } }
   }
 }
 `, title, title, field), input)

@@ -3,6 +3,7 @@ package doctor
 
 import (
 	"context"
+	"time"
 
 	"countersign/internal/domain"
 	"countersign/internal/txn"
@@ -24,7 +25,16 @@ var invariants = []string{
 	"CAPTURE_ACCOUNTED_FOR",       // each capture pays its order, is a refund due, or is flagged; what is paid was paid once
 	"REFUNDS_ACCOUNTED_FOR",       // what is refunded is the sum of the refunds
 	"EVENT_APPLIED_ONCE",          // a provider's refund was applied once
+
+	"USAGE_CONSERVED",                  // what was metered is unsettled, pending, on one invoice, skipped or nothing, exactly
+	"REVOKED_KEY_SETTLED",              // a revoked key has no usage that is not settled
+	"SETTLEMENT_PLACED_IN_TIME",        // no settlement is pending for an hour
+	"WAIVE_HAS_EVIDENCE",               // what an exemption waives names it, and it is the customer's
+	"CLOSED_MONTH_HAS_NO_OPEN_INVOICE", // a closed month's invoice is final
 }
+
+// pendingTooLong is how long a settlement may be on its way: jobs look for it every minute.
+const pendingTooLong = time.Hour
 
 // Report is what a check found.
 type Report struct {
@@ -57,6 +67,13 @@ func Check(ctx context.Context, db *txn.DB, tenant domain.TenantID) (*Report, er
 		}
 		ofOrders, err := q.EveryOrderingViolation(ctx, sqlc.EveryOrderingViolationParams{TenantID: tenant})
 		for _, row := range ofOrders {
+			report.add(violation(*row))
+		}
+		if err != nil {
+			return report, err
+		}
+		ofUsage, err := q.EveryMeteringViolation(ctx, sqlc.EveryMeteringViolationParams{TenantID: tenant, PendingBefore: db.Clock().Add(-pendingTooLong)})
+		for _, row := range ofUsage {
 			report.add(violation(*row))
 		}
 		return report, err

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"encoding/json"
 	"io"
 	"regexp"
 
@@ -34,10 +35,30 @@ func (d *Decimal) UnmarshalGQL(v any) error {
 	return BadInput("a Decimal is a string of at most 18 digits and 12 decimal places, such as \"0.077\"")
 }
 
+// MarshalJSON prints the decimal for an operation's canonical input, in its one shortest form: 0.50 is
+// 0.5. (apd's own marshalling goes by pointer, and would leave the value out.)
+func (d Decimal) MarshalJSON() ([]byte, error) {
+	var shortest apd.Decimal
+	shortest.Reduce(&d.Decimal)
+	return json.Marshal(shortest.Text('f'))
+}
+
 // Plus is d + e, exactly.
 func (d Decimal) Plus(e Decimal) (sum Decimal, err error) {
 	_, err = exact.Add(&sum.Decimal, &d.Decimal, &e.Decimal)
 	return sum, err
+}
+
+// Minus is d - e, exactly.
+func (d Decimal) Minus(e Decimal) (difference Decimal, err error) {
+	_, err = exact.Sub(&difference.Decimal, &d.Decimal, &e.Decimal)
+	return difference, err
+}
+
+// Times is d × n, exactly.
+func (d Decimal) Times(n int64) (product Decimal, err error) {
+	_, err = exact.Mul(&product.Decimal, &d.Decimal, apd.New(n, 0))
+	return product, err
 }
 
 // Cents rounds d to whole minor units, half to even, or is an AMOUNT_OVERFLOW.
@@ -60,3 +81,6 @@ var halfEven = func() *apd.Context {
 	c.Rounding = apd.RoundHalfEven
 	return c
 }()
+
+// LessThanOne says whether d is below one minor unit.
+func (d Decimal) LessThanOne() bool { return d.Cmp(apd.New(1, 0)) < 0 }

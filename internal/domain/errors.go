@@ -25,6 +25,13 @@ const (
 	CodeStaleVersion         Code = "STALE_VERSION"
 	CodePaymentInProgress    Code = "PAYMENT_IN_PROGRESS"
 	CodeRefundTooLarge       Code = "REFUND_TOO_LARGE"
+	CodeKeyRevoked           Code = "KEY_REVOKED"
+	CodeOutOfRange           Code = "OUT_OF_RANGE"
+	CodeEventConflict        Code = "EVENT_CONFLICT"
+	CodeAlreadyExempt        Code = "ALREADY_EXEMPT"
+	CodeNotExempt            Code = "NOT_EXEMPT"
+	CodeAmountMismatch       Code = "AMOUNT_MISMATCH"
+	CodeMonthNotOver         Code = "MONTH_NOT_OVER"
 )
 
 // Codes of what no payload can answer: they are errors of the response.
@@ -48,6 +55,8 @@ var forUser = map[Code]bool{
 	CodeSeriesKindMismatch: true, CodePriceChanged: true, CodeInsufficientStock: true, CodeCurrencyMismatch: true,
 	CodeProductInactive: true, CodeSKUTaken: true, CodeIllegalTransition: true, CodeStaleVersion: true,
 	CodePaymentInProgress: true, CodeRefundTooLarge: true,
+	CodeKeyRevoked: true, CodeOutOfRange: true, CodeEventConflict: true, CodeAlreadyExempt: true, CodeNotExempt: true,
+	CodeAmountMismatch: true, CodeMonthNotOver: true,
 }
 
 // UserError is what a payload's userErrors hold: the interface of that name in the schema. Its

@@ -22,6 +22,10 @@ type (
 	OrderID    [16]byte // ord_…
 	AttemptID  [16]byte // pay_…
 	RefundID   [16]byte // ref_…
+
+	APIKeyID     [16]byte // key_…
+	SettlementID [16]byte // set_…
+	ExemptionID  [16]byte // exm_…
 )
 
 func (id TenantID) String() string   { return printID("ten", id) }
@@ -33,6 +37,24 @@ func (id ProductID) String() string  { return printID("prd", id) }
 func (id OrderID) String() string    { return printID("ord", id) }
 func (id AttemptID) String() string  { return printID("pay", id) }
 func (id RefundID) String() string   { return printID("ref", id) }
+
+func (id APIKeyID) String() string                  { return printID("key", id) }
+func (id APIKeyID) MarshalGQL(w io.Writer)          { writeQuoted(w, id.String()) }
+func (id *APIKeyID) UnmarshalGQL(v any) (err error) { *id, err = readID[APIKeyID](v); return }
+func (id APIKeyID) MarshalText() ([]byte, error)    { return []byte(id.String()), nil }
+func (id *APIKeyID) UnmarshalText(s []byte) error   { return id.UnmarshalGQL(string(s)) }
+
+func (id SettlementID) String() string                  { return printID("set", id) }
+func (id SettlementID) MarshalGQL(w io.Writer)          { writeQuoted(w, id.String()) }
+func (id *SettlementID) UnmarshalGQL(v any) (err error) { *id, err = readID[SettlementID](v); return }
+func (id SettlementID) MarshalText() ([]byte, error)    { return []byte(id.String()), nil }
+func (id *SettlementID) UnmarshalText(s []byte) error   { return id.UnmarshalGQL(string(s)) }
+
+func (id ExemptionID) String() string                  { return printID("exm", id) }
+func (id ExemptionID) MarshalGQL(w io.Writer)          { writeQuoted(w, id.String()) }
+func (id *ExemptionID) UnmarshalGQL(v any) (err error) { *id, err = readID[ExemptionID](v); return }
+func (id ExemptionID) MarshalText() ([]byte, error)    { return []byte(id.String()), nil }
+func (id *ExemptionID) UnmarshalText(s []byte) error   { return id.UnmarshalGQL(string(s)) }
 
 func (id CustomerID) MarshalGQL(w io.Writer) { writeQuoted(w, id.String()) }
 func (id SeriesID) MarshalGQL(w io.Writer)   { writeQuoted(w, id.String()) }

@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
+	"countersign/internal/metering"
 	"countersign/internal/ordering"
 )
 
@@ -51,19 +52,47 @@ func (w *reconcileWorker) Work(ctx context.Context, _ *river.Job[reconcileArgs])
 // Timeout bounds one run.
 func (*reconcileWorker) Timeout(*river.Job[reconcileArgs]) time.Duration { return 10 * time.Minute }
 
+// settleArgs is the job that finishes what crashes have left of revocations.
+type settleArgs struct{}
+
+// Kind names the job.
+func (settleArgs) Kind() string { return "settle" }
+
+// InsertOpts keeps one of it at a time.
+func (settleArgs) InsertOpts() river.InsertOpts { return reconcileArgs{}.InsertOpts() }
+
+type settleWorker struct {
+	river.WorkerDefaults[settleArgs]
+	metering *metering.Service
+	minAge   time.Duration
+	logger   *slog.Logger
+}
+
+// Work settles once. What fails is tried again by the next job.
+func (w *settleWorker) Work(ctx context.Context, _ *river.Job[settleArgs]) error {
+	done, err := w.metering.Settle(ctx, w.minAge)
+	if done != (metering.Settled{}) {
+		w.logger.InfoContext(ctx, "settled", slog.Any("done", done))
+	}
+	return err
+}
+
+// Timeout bounds one run.
+func (*settleWorker) Timeout(*river.Job[settleArgs]) time.Duration { return 10 * time.Minute }
+
 // Start begins to run the jobs: what is still unknown after the interval is looked at once an
 // interval.
-func Start(ctx context.Context, pool *pgxpool.Pool, o *ordering.Service, every time.Duration, logger *slog.Logger) (*Runner, error) {
+func Start(ctx context.Context, pool *pgxpool.Pool, o *ordering.Service, m *metering.Service, every time.Duration, logger *slog.Logger) (*Runner, error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &reconcileWorker{ordering: o, minAge: every, logger: logger})
+	river.AddWorker(workers, &settleWorker{metering: m, minAge: every, logger: logger})
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
-		Schema:   Schema,
-		Logger:   slog.New(warnings{logger.Handler()}),
-		Workers:  workers,
-		Queues:   map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}},
-		PollOnly: true, // LISTEN needs a session of its own, which a pooler does not give
-		PeriodicJobs: []*river.PeriodicJob{river.NewPeriodicJob(river.PeriodicInterval(every),
-			func() (river.JobArgs, *river.InsertOpts) { return reconcileArgs{}, nil }, &river.PeriodicJobOpts{RunOnStart: true})},
+		Schema:            Schema,
+		Logger:            slog.New(warnings{logger.Handler()}),
+		Workers:           workers,
+		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}},
+		PollOnly:          true, // LISTEN needs a session of its own, which a pooler does not give
+		PeriodicJobs:      []*river.PeriodicJob{periodic(every, reconcileArgs{}), periodic(every, settleArgs{})},
 		FetchPollInterval: time.Second,
 		ReindexerSchedule: never{}, // reindexing needs the tables' owner
 	})
@@ -71,6 +100,11 @@ func Start(ctx context.Context, pool *pgxpool.Pool, o *ordering.Service, every t
 		return nil, err
 	}
 	return &Runner{client}, client.Start(ctx)
+}
+
+func periodic(every time.Duration, args river.JobArgs) *river.PeriodicJob {
+	return river.NewPeriodicJob(river.PeriodicInterval(every),
+		func() (river.JobArgs, *river.InsertOpts) { return args, nil }, &river.PeriodicJobOpts{RunOnStart: true})
 }
 
 // Stop lets the jobs at work finish.

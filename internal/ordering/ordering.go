@@ -24,10 +24,21 @@ const callTimeout = 30 * time.Second
 type Service struct {
 	db       *txn.DB
 	provider payment.Provider
+	invoices InvoiceFacts
 }
 
 // New makes a Service of a database and the provider that its orders are paid through.
-func New(db *txn.DB, provider payment.Provider) *Service { return &Service{db, provider} }
+func New(db *txn.DB, provider payment.Provider) *Service { return &Service{db: db, provider: provider} }
+
+// InvoiceFacts does to an invoice what a provider says of its payment, in the transaction that takes
+// the event in, and says what that was.
+type InvoiceFacts func(ctx context.Context, tx txn.Tx, tenant domain.TenantID, id domain.InvoiceID, f domain.Fact, op domain.Operation) (result string, err error)
+
+// WithInvoices hands webhooks about invoices on; without it they are kept.
+func (s *Service) WithInvoices(facts InvoiceFacts) *Service {
+	s.invoices = facts
+	return s
+}
 
 type outcome = txn.Outcome[*sqlc.Order]
 
@@ -168,15 +179,7 @@ func ofOrders[Row any](ctx context.Context, s *Service, orders []*sqlc.Order, li
 		ids[i] = order.ID
 	}
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]Row, error) { return list(ctx, q, ids) })
-	grouped := make(map[domain.OrderID][]Row, len(ids))
-	for _, row := range rows {
-		grouped[of(row)] = append(grouped[of(row)], row)
-	}
-	out := make([][]Row, len(ids))
-	for i, id := range ids {
-		out[i] = grouped[id]
-	}
-	return out, err
+	return paging.Group(ids, rows, of), err
 }
 
 func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

@@ -17,27 +17,23 @@ import (
 // kept beside the first for a person, and does nothing. An event that is too early, or about
 // nothing, is kept. An error means that nothing was taken in: the provider is to send it again.
 func (s *Service) Receive(ctx context.Context, e payment.Event) error {
-	tenant, order, err := s.referred(ctx, e.Reference)
+	about, err := s.referred(ctx, e.Reference)
 	if err != nil {
 		return err
 	}
 	_, err = txn.Run(ctx, s.db, txn.Write[struct{}]{
 		Apply: func(ctx context.Context, tx txn.Tx) (none struct{}, err error) {
 			row, err := tx.EveryPaymentEventInsert(ctx, sqlc.EveryPaymentEventInsertParams{
-				Provider: s.provider.Name(), EventID: e.ID, Kind: e.Fact.Kind, Reference: e.Reference, TenantID: tenant, PaymentID: e.Fact.PaymentID,
+				Provider: s.provider.Name(), EventID: e.ID, Kind: e.Fact.Kind, Reference: e.Reference, TenantID: about.tenant, PaymentID: e.Fact.PaymentID,
 				RefundID: e.Fact.RefundID, AmountMinor: e.Fact.Amount.AmountMinor, Currency: e.Fact.Amount.Currency, ReceivedAt: tx.Now.Time,
 			})
 			if isNoRows(err) {
 				row, err = s.known(ctx, tx, e)
 			}
-			if err != nil || tenant == nil || row.ProcessedAt != nil {
+			if err != nil || about.tenant == nil || row.ProcessedAt != nil {
 				return none, err
 			}
-			b, err := openBook(ctx, tx, *tenant, order)
-			if err != nil {
-				return none, err
-			}
-			return none, b.applyInbox(ctx, s.provider.Name())
+			return none, s.applyTo(ctx, tx, about, row)
 		},
 		// The inbox itself says what was taken in: a second run finds the event there.
 		Find: func(context.Context, *sqlc.Queries) (txn.Found[struct{}], error) {
@@ -60,19 +56,60 @@ func (s *Service) known(ctx context.Context, tx txn.Tx, e payment.Event) (*sqlc.
 	return tx.EveryPaymentEventConflict(ctx, sqlc.EveryPaymentEventConflictParams{Provider: row.Provider, EventID: row.EventID, Conflict: conflict})
 }
 
-// referred finds the order that a webhook names, and whose it is; nil where there is none.
-func (s *Service) referred(ctx context.Context, reference string) (*domain.TenantID, domain.OrderID, error) {
-	id, err := domain.ParseID[domain.OrderID](reference)
-	if err != nil { // about nothing that is ours
-		return nil, id, nil
+// referent is what a webhook is about: an order or an invoice, and whose it is; no tenant if it is
+// nothing of ours.
+type referent struct {
+	tenant  *domain.TenantID
+	order   domain.OrderID
+	invoice *domain.InvoiceID
+}
+
+// referred finds what a webhook names.
+func (s *Service) referred(ctx context.Context, reference string) (r referent, err error) {
+	invoice, err := domain.ParseID[domain.InvoiceID](reference)
+	if err == nil && s.invoices != nil {
+		r.invoice = &invoice
+	} else if r.order, err = domain.ParseID[domain.OrderID](reference); err != nil {
+		return r, nil
 	}
 	tenant, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) (domain.TenantID, error) {
-		return q.EveryOrderReference(ctx, sqlc.EveryOrderReferenceParams{ID: id})
+		if r.invoice != nil {
+			return q.EveryInvoiceReference(ctx, sqlc.EveryInvoiceReferenceParams{ID: invoice})
+		}
+		return q.EveryOrderReference(ctx, sqlc.EveryOrderReferenceParams{ID: r.order})
 	})
 	if isNoRows(err) {
-		return nil, id, nil
+		return r, nil
 	}
-	return &tenant, id, err
+	r.tenant = &tenant
+	return r, err
+}
+
+// applyTo applies an event to what it is about: an order, with whatever else the inbox holds for it,
+// or an invoice.
+func (s *Service) applyTo(ctx context.Context, tx txn.Tx, about referent, e *sqlc.OpsPaymentEvent) error {
+	if about.invoice == nil {
+		b, err := openBook(ctx, tx, *about.tenant, about.order)
+		if err != nil {
+			return err
+		}
+		return b.applyInbox(ctx, s.provider.Name())
+	}
+	op, err := domain.NewOperation(*about.tenant, e.Provider, "paymentEvent", e.Provider, &e.EventID, e.Kind)
+	if err != nil {
+		return err
+	}
+	result, err := s.invoices(ctx, tx, *about.tenant, *about.invoice, fact(e), op)
+	if err != nil {
+		return err
+	}
+	_, err = tx.EveryPaymentEventDone(ctx, sqlc.EveryPaymentEventDoneParams{
+		Provider: e.Provider, EventID: e.EventID, TenantID: about.tenant, ProcessedAt: &tx.Now.Time, Result: &result,
+	})
+	if isNoRows(err) { // somebody else has applied it
+		return txn.ErrRefused
+	}
+	return err
 }
 
 // sweepEvents applies every event that waits in the inbox and can be applied by now.
@@ -98,22 +135,28 @@ func (s *Service) sweepEvents(ctx context.Context, r *Reconciled) error {
 	}
 }
 
-// sweepEvent locks the order first, as a delivery does.
+// sweepEvent locks the order or invoice first, as a delivery does.
 func (s *Service) sweepEvent(ctx context.Context, e *sqlc.OpsPaymentEvent, r *Reconciled) error {
-	tenant, order, err := s.referred(ctx, e.Reference)
+	about, err := s.referred(ctx, e.Reference)
 	if err != nil {
 		return err
 	}
-	if tenant == nil || e.Provider != s.provider.Name() {
+	if about.tenant == nil || e.Provider != s.provider.Name() {
 		r.Waiting++
 		return nil
 	}
-	op, err := domain.NewOperation(*tenant, "reconciler", "sweepEvent", e.Provider, &e.EventID, e.Kind)
-	if err != nil {
-		return err
-	}
-	op.KeyGiven = false
-	_, err = s.write(ctx, *tenant, order, op, func(context.Context, *book) error { return nil })
+	_, err = txn.Run(ctx, s.db, txn.Write[struct{}]{
+		Apply: func(ctx context.Context, tx txn.Tx) (none struct{}, err error) {
+			row, err := tx.EveryPaymentEvent(ctx, sqlc.EveryPaymentEventParams{Provider: e.Provider, EventID: e.EventID})
+			if err != nil || row.ProcessedAt != nil {
+				return none, err
+			}
+			return none, s.applyTo(ctx, tx, about, row)
+		},
+		Find: func(context.Context, *sqlc.Queries) (txn.Found[struct{}], error) {
+			return txn.Found[struct{}]{}, errNoOperation
+		},
+	})
 	if err != nil {
 		return err
 	}

@@ -51,3 +51,16 @@ func InOrder[ID comparable, Row any](ids []ID, rows []*Row, of func(*Row) (id ID
 	}
 	return out
 }
+
+// Group answers each id at its place with the rows that belong to it, in the order they came in.
+func Group[ID comparable, Row any](ids []ID, rows []Row, of func(Row) ID) [][]Row {
+	grouped := make(map[ID][]Row, len(ids))
+	for _, row := range rows {
+		grouped[of(row)] = append(grouped[of(row)], row)
+	}
+	out := make([][]Row, len(ids))
+	for i, id := range ids {
+		out[i] = grouped[id]
+	}
+	return out
+}

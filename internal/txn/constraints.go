@@ -17,11 +17,17 @@ func ofConstraint(e *pgconn.PgError) (verdict, error) {
 		"access_tokens_pkey", "access_tokens_secret_hash_key",
 		"products_operation_key", "products_pkey", "product_stock_pkey", "product_changes_operation_key", "product_changes_pkey",
 		"orders_idempotency_key", "orders_operation_key", "orders_pkey", "order_lines_pkey", "order_lines_product_key",
-		"order_history_operation_key", "order_history_id_key", "payment_attempts_pkey", "refunds_pkey":
+		"order_history_operation_key", "order_history_id_key", "payment_attempts_pkey", "refunds_pkey",
+		"billing_exemptions_operation_key", "billing_exemptions_end_operation_key", "billing_exemptions_pkey",
+		"api_keys_operation_key", "api_keys_pkey", "api_keys_secret_hash_key", "api_key_revocations_operation_key", "api_key_revocations_pkey",
+		"usage_batches_operation_key", "usage_batches_pkey", "settlements_pkey", "invoice_history_operation_key", "invoice_history_pkey",
+		"invoice_lines_settlement_key":
 		return replayed, e
 
 	// Somebody else was faster with the same thing: read what is there now, and decide again.
-	case "order_history_pkey", "payment_attempts_ordinal_key", "payment_attempts_one_pending_key",
+	case "invoices_monthly_key", "billing_periods_pkey", "settlements_ordinal_key", "settlement_attempts_pkey",
+		"invoice_history_position_key", "usage_events_pkey",
+		"order_history_pkey", "payment_attempts_ordinal_key", "payment_attempts_one_pending_key",
 		"captures_pkey", "captures_one_applied_key", "refunds_provider_refund_key":
 		return again, e
 
@@ -35,11 +41,14 @@ func ofConstraint(e *pgconn.PgError) (verdict, error) {
 		return answer, refuse(e, domain.CodeCodeTaken, "a series with this code exists", "code")
 	case "invoice_series_number_pattern_key":
 		return answer, refuse(e, domain.CodeInvalidFormat, "another series prints the same numbers", "format")
+	case "billing_exemptions_one_active_key":
+		return answer, refuse(e, domain.CodeAlreadyExempt, "the customer is exempt already", "customerId")
 	case "products_sku_key":
 		return answer, refuse(e, domain.CodeSKUTaken, "a product with this SKU exists", "sku")
 	case "orders_refund_within_total":
 		return answer, refuse(e, domain.CodeRefundTooLarge, "more than is left to refund", "amountMinor")
-	case "invoices_customer_fkey", "orders_customer_fkey", "access_tokens_customer_fkey":
+	case "invoices_customer_fkey", "orders_customer_fkey", "api_keys_customer_fkey", "billing_exemptions_customer_fkey",
+		"access_tokens_customer_fkey":
 		return answer, refuse(e, domain.CodeNotFound, "no such customer", "customerId")
 	}
 	return answer, e

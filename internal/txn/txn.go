@@ -5,10 +5,13 @@ package txn
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"time"
 
+	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"countersign/internal/domain"
@@ -74,4 +77,11 @@ func pause(ctx context.Context, attempt int) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// IsConflict says whether a write came to nothing because others were faster, each time it was
+// tried: by a guard that refused it, or by a constraint that decided against it.
+func IsConflict(err error) bool {
+	var violation *pgconn.PgError
+	return errors.Is(err, ErrRefused) || errors.As(err, &violation) && violation.Code == pgerrcode.UniqueViolation
 }

@@ -1,0 +1,129 @@
+package metering
+
+import (
+	"context"
+
+	"countersign/internal/auth"
+	"countersign/internal/domain"
+	"countersign/internal/paging"
+	"countersign/internal/txn"
+	"countersign/sqlc"
+)
+
+// KeysByID answers each id at its place, nil where there is none that the caller may know of.
+func (s *Service) KeysByID(ctx context.Context, caller auth.Caller, ids []domain.APIKeyID) ([]*sqlc.APIKey, error) {
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.APIKey, error) {
+		return q.GetAPIKeys(ctx, sqlc.GetAPIKeysParams{TenantID: caller.TenantID, Ids: ids})
+	})
+	return paging.InOrder(ids, rows, func(k *sqlc.APIKey) (domain.APIKeyID, bool) { return k.ID, caller.Sees(k.CustomerID) }), err
+}
+
+// SettlementsByID answers each id at its place, nil where there is none that the caller may know of.
+func (s *Service) SettlementsByID(ctx context.Context, caller auth.Caller, ids []domain.SettlementID) ([]*sqlc.Settlement, error) {
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Settlement, error) {
+		return q.GetSettlements(ctx, sqlc.GetSettlementsParams{TenantID: caller.TenantID, Ids: ids})
+	})
+	return paging.InOrder(ids, rows, func(r *sqlc.Settlement) (domain.SettlementID, bool) { return r.ID, caller.Sees(r.CustomerID) }), err
+}
+
+// APIKeyFilter narrows a list of keys; what is nil does not.
+type APIKeyFilter struct {
+	CustomerID *domain.CustomerID
+}
+
+// ListKeys returns a page of keys, in order of creation.
+func (s *Service) ListKeys(ctx context.Context, caller auth.Caller, f APIKeyFilter, p paging.Request[domain.APIKeyID]) (paging.Page[*sqlc.APIKey], error) {
+	arg := sqlc.ListAPIKeysParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+	var ok bool
+	if arg.CustomerID, ok = narrow(caller, f.CustomerID); !ok {
+		return paging.Page[*sqlc.APIKey]{}, nil
+	}
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.APIKey, error) {
+		if p.Backward {
+			return q.ListAPIKeysBackward(ctx, sqlc.ListAPIKeysBackwardParams(arg))
+		}
+		return q.ListAPIKeys(ctx, arg)
+	})
+	return paging.Cut(p, rows), err
+}
+
+// SettlementFilter narrows a list of settlements; what is nil does not.
+type SettlementFilter struct {
+	CustomerID *domain.CustomerID
+	APIKeyID   *domain.APIKeyID
+}
+
+// ListSettlements returns a page of settlements, in order of creation.
+func (s *Service) ListSettlements(ctx context.Context, caller auth.Caller, f SettlementFilter, p paging.Request[domain.SettlementID]) (paging.Page[*sqlc.Settlement], error) {
+	arg := sqlc.ListSettlementsParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+	var ok bool
+	if arg.CustomerID, ok = narrow(caller, f.CustomerID); !ok {
+		return paging.Page[*sqlc.Settlement]{}, nil
+	}
+	if f.APIKeyID != nil {
+		arg.APIKeyID = *f.APIKeyID
+	}
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Settlement, error) {
+		if p.Backward {
+			return q.ListSettlementsBackward(ctx, sqlc.ListSettlementsBackwardParams(arg))
+		}
+		return q.ListSettlements(ctx, arg)
+	})
+	return paging.Cut(p, rows), err
+}
+
+func narrow(caller auth.Caller, asked *domain.CustomerID) (domain.CustomerID, bool) {
+	var customer domain.CustomerID
+	if asked != nil {
+		customer = *asked
+	}
+	return caller.Narrow(customer)
+}
+
+// SettlementsOfKeys answers each key's settlements at its place.
+func (s *Service) SettlementsOfKeys(ctx context.Context, caller auth.Caller, keys []*sqlc.APIKey) ([][]*sqlc.Settlement, error) {
+	ids := make([]domain.APIKeyID, len(keys))
+	for i, key := range keys {
+		ids[i] = key.ID
+	}
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Settlement, error) {
+		return q.ListSettlementsOfKeys(ctx, sqlc.ListSettlementsOfKeysParams{TenantID: caller.TenantID, APIKeyIds: ids})
+	})
+	return paging.Group(ids, rows, func(r *sqlc.Settlement) domain.APIKeyID { return r.APIKeyID }), err
+}
+
+// ReceiptsOf answers each settlement's receipt at its place.
+func (s *Service) ReceiptsOf(ctx context.Context, caller auth.Caller, settlements []*sqlc.Settlement) ([][]*sqlc.SettlementAttempt, error) {
+	ids := make([]domain.SettlementID, len(settlements))
+	for i, one := range settlements {
+		ids[i] = one.ID
+	}
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.SettlementAttempt, error) {
+		return q.ListSettlementAttempts(ctx, sqlc.ListSettlementAttemptsParams{TenantID: caller.TenantID, SettlementIds: ids})
+	})
+	return paging.Group(ids, rows, func(r *sqlc.SettlementAttempt) domain.SettlementID { return r.SettlementID }), err
+}
+
+// ExemptionsOf answers each customer's exemption that stands at its place, nil where there is none.
+func (s *Service) ExemptionsOf(ctx context.Context, caller auth.Caller, customers []*sqlc.Customer) ([]*sqlc.BillingExemption, error) {
+	ids := make([]domain.CustomerID, len(customers))
+	for i, c := range customers {
+		ids[i] = c.ID
+	}
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.BillingExemption, error) {
+		return q.ListActiveExemptions(ctx, sqlc.ListActiveExemptionsParams{TenantID: caller.TenantID, CustomerIds: ids})
+	})
+	return paging.InOrder(ids, rows, func(e *sqlc.BillingExemption) (domain.CustomerID, bool) { return e.CustomerID, true }), err
+}
+
+// HistoryOf answers each invoice's history at its place.
+func (s *Service) HistoryOf(ctx context.Context, caller auth.Caller, invoices []*sqlc.Invoice) ([][]*sqlc.InvoiceHistory, error) {
+	ids := make([]domain.InvoiceID, len(invoices))
+	for i, one := range invoices {
+		ids[i] = one.ID
+	}
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.InvoiceHistory, error) {
+		return q.ListInvoiceHistory(ctx, sqlc.ListInvoiceHistoryParams{TenantID: caller.TenantID, InvoiceIds: ids})
+	})
+	return paging.Group(ids, rows, func(r *sqlc.InvoiceHistory) domain.InvoiceID { return r.InvoiceID }), err
+}

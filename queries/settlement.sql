@@ -1,0 +1,80 @@
+-- name: InsertSettlement :one
+INSERT INTO settlements (
+    tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, created_at, settled_at, updated_at
+)
+SELECT @tenant_id, @id, @customer_id, @api_key_id, @month,
+       (SELECT coalesce(max(s.ordinal), 0) + 1 FROM settlements s WHERE s.tenant_id = @tenant_id AND s.api_key_id = @api_key_id AND s.month = @month),
+       @quantity, @unit_price, @amount, @outcome, 1, @created_at, @settled_at, @updated_at
+RETURNING *;
+
+-- name: GetSettlements :many
+SELECT * FROM settlements WHERE tenant_id = @tenant_id AND id = ANY(sqlc.slice('ids'));
+
+-- name: ListSettlementsOfKeys :many
+SELECT * FROM settlements WHERE tenant_id = @tenant_id AND api_key_id = ANY(sqlc.slice('api_key_ids'))
+ORDER BY api_key_id, month, ordinal;
+
+-- name: ListSettlements :many
+SELECT * FROM settlements
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
+  AND (customer_id = @customer_id OR @customer_id = '00000000-0000-0000-0000-000000000000')
+  AND (api_key_id = @api_key_id OR @api_key_id = '00000000-0000-0000-0000-000000000000')
+ORDER BY id
+LIMIT @row_limit;
+
+-- name: ListSettlementsBackward :many
+SELECT * FROM settlements
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
+  AND (customer_id = @customer_id OR @customer_id = '00000000-0000-0000-0000-000000000000')
+  AND (api_key_id = @api_key_id OR @api_key_id = '00000000-0000-0000-0000-000000000000')
+ORDER BY id DESC
+LIMIT @row_limit;
+
+-- name: LockSettlement :one
+SELECT * FROM settlements WHERE tenant_id = @tenant_id AND id = @id FOR NO KEY UPDATE;
+
+-- name: PlaceSettlement :one
+-- A settlement leaves PENDING once: no row means that somebody else has placed it.
+UPDATE settlements
+SET outcome = @outcome, invoice_id = sqlc.narg('invoice_id'), exemption_id = sqlc.narg('exemption_id'), settled_at = @settled_at, updated_at = @next_version
+WHERE tenant_id = @tenant_id AND id = @id AND outcome = 'PENDING' AND updated_at = @expected_updated_at
+RETURNING *;
+
+-- name: ListSettlementsOfInvoice :many
+SELECT * FROM settlements WHERE tenant_id = @tenant_id AND invoice_id = sqlc.arg('invoice_id') ORDER BY id;
+
+-- name: UnplaceSettlement :one
+-- Voiding an invoice gives its settlements back, for the next round.
+UPDATE settlements
+SET outcome = 'PENDING', invoice_id = NULL, exemption_id = NULL, settled_at = NULL, round = round + 1, updated_at = @next_version
+WHERE tenant_id = @tenant_id AND id = @id AND updated_at = @expected_updated_at
+RETURNING *;
+
+-- name: InsertSettlementAttempt :one
+-- The receipt's next line, while the settlement is held.
+INSERT INTO settlement_attempts (tenant_id, settlement_id, position, round, way, saw, exemption_id, result, attempted_at)
+SELECT @tenant_id, @settlement_id, (
+    SELECT coalesce(max(a.position), 0) + 1 FROM settlement_attempts a WHERE a.tenant_id = @tenant_id AND a.settlement_id = @settlement_id
+), @round, @way, @saw, @exemption_id, @result, @attempted_at
+RETURNING *;
+
+-- name: ListSettlementAttempts :many
+SELECT * FROM settlement_attempts WHERE tenant_id = @tenant_id AND settlement_id = ANY(sqlc.slice('settlement_ids'))
+ORDER BY settlement_id, position;
+
+-- name: ListPendingSettlements :many
+SELECT * FROM settlements
+WHERE tenant_id = @tenant_id AND customer_id = @customer_id AND month = @month AND outcome = 'PENDING'
+ORDER BY id;
+
+-- name: EveryPendingSettlement :many
+-- What the job finishes, of all tenants.
+SELECT * FROM settlements WHERE outcome = 'PENDING' AND created_at <= @before AND id > @after_id
+ORDER BY id
+LIMIT @row_limit;
+
+-- name: ListKeysWithUnsettledUsage :many
+-- Of a customer, up to a month: what closing it has to settle.
+SELECT DISTINCT api_key_id FROM usage_events
+WHERE tenant_id = @tenant_id AND customer_id = @customer_id AND month <= @month AND settlement_id IS NULL
+ORDER BY api_key_id;

@@ -1,0 +1,113 @@
+-- name: FindMonthlyInvoice :one
+SELECT * FROM invoices WHERE tenant_id = @tenant_id AND customer_id = @customer_id AND usage_month = @usage_month AND kind = 'USAGE';
+
+-- name: LockInvoice :one
+-- Whoever holds an invoice decides what becomes of it; NO KEY, so that its lines can refer to it.
+SELECT * FROM invoices WHERE tenant_id = @tenant_id AND id = @id FOR NO KEY UPDATE;
+
+-- name: InsertUsageInvoice :one
+-- The month's invoice, or one of its own for a residual. The unique index on the month decides
+-- between two first folds: the loser is refused like any other, and reads everything again.
+INSERT INTO invoices (
+    tenant_id, id, customer_id, kind, status, usage_month, currency, total_minor, rounding_adjustment,
+    waived_by, exemption_id, operation_id, operation_fingerprint, created_by, created_at, updated_at,
+    series_id, period_start, sequence, number, issue_date
+)
+VALUES (
+    @tenant_id, @id, @customer_id, @kind, @status, @usage_month, @currency, @total_minor, @rounding_adjustment,
+    @waived_by, @exemption_id, @operation_id, @operation_fingerprint, @created_by, @created_at, @updated_at,
+    @series_id, @period_start, @sequence, @number, @issue_date
+)
+RETURNING *;
+
+-- name: FoldIntoInvoice :one
+-- The guarded update of a fold: the statuses it may find, and the version it was decided on. No row
+-- means that the invoice was moved since it was read: a refusal, and everything is read again.
+UPDATE invoices
+SET status = @to_status, total_minor = @total_minor, rounding_adjustment = @rounding_adjustment,
+    waived_by = sqlc.narg('waived_by'), exemption_id = sqlc.narg('exemption_id'), waive_verified_at = NULL, updated_at = @next_version
+WHERE tenant_id = @tenant_id AND id = @id
+  AND status = ANY(sqlc.slice('allowed_statuses')) AND updated_at = @expected_updated_at
+RETURNING *;
+
+-- name: InsertSettlementLine :one
+-- Once per settlement and round: nothing folds twice.
+INSERT INTO invoice_lines (tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount, settlement_id, settlement_round)
+SELECT @tenant_id, @invoice_id, (
+    SELECT coalesce(max(l.position), 0) + 1 FROM invoice_lines l WHERE l.tenant_id = @tenant_id AND l.invoice_id = @invoice_id
+), @description, @quantity, @unit_price, @exact_amount, @settlement_id, @settlement_round
+RETURNING *;
+
+-- name: MoveInvoice :one
+-- The guarded update of every other move.
+UPDATE invoices
+SET status = @to_status, updated_at = @next_version,
+    waived_by = sqlc.narg('waived_by'), waive_reason = sqlc.narg('waive_reason'), exemption_id = sqlc.narg('exemption_id'), waive_verified_at = NULL,
+    paid_at = sqlc.narg('paid_at'), payment_reference = sqlc.narg('payment_reference'),
+    voided_at = sqlc.narg('voided_at'), void_reason = sqlc.narg('void_reason'),
+    series_id = coalesce(sqlc.narg('series_id'), series_id), period_start = coalesce(sqlc.narg('period_start'), period_start),
+    sequence = coalesce(sqlc.narg('sequence'), sequence), number = coalesce(sqlc.narg('number'), number),
+    issue_date = coalesce(sqlc.narg('issue_date'), issue_date)
+WHERE tenant_id = @tenant_id AND id = @id
+  AND status = ANY(sqlc.slice('allowed_statuses')) AND updated_at = @expected_updated_at
+RETURNING *;
+
+-- name: VerifyWaive :one
+-- The look after the write has seen which exemption stands: that one is the evidence, even if the
+-- one that was waived by has ended meanwhile. Guarded by the version that it saw.
+UPDATE invoices
+SET waive_verified_at = @waive_verified_at, exemption_id = @exemption_id, updated_at = @next_version
+WHERE tenant_id = @tenant_id AND id = @id AND status = 'WAIVED' AND waived_by = 'EXEMPTION' AND updated_at = @expected_updated_at
+RETURNING *;
+
+-- name: ListLookedAtInvoices :many
+-- A customer's invoices that an exemption may have to do with: a waive that was verified is past
+-- that once its month is closed.
+SELECT i.* FROM invoices i
+JOIN billing_periods p ON p.tenant_id = i.tenant_id AND p.customer_id = i.customer_id AND p.month = i.usage_month
+WHERE i.tenant_id = @tenant_id AND i.customer_id = @customer_id
+  AND (i.status = 'OPEN' OR i.waived_by = 'EXEMPTION' AND (i.waive_verified_at IS NULL OR p.closed_at IS NULL))
+ORDER BY i.id;
+
+-- name: EveryInvoiceToLookAt :many
+-- What the sweep looks at again, of all tenants: what a crash has left between a write and its look,
+-- or between an exemption's grant or end and its look. Those are waives that nobody has verified,
+-- open invoices of the exempt, and in open months waives whose exemption has ended.
+SELECT i.* FROM invoices i
+JOIN billing_periods p ON p.tenant_id = i.tenant_id AND p.customer_id = i.customer_id AND p.month = i.usage_month
+LEFT JOIN billing_exemptions e ON e.tenant_id = i.tenant_id AND e.customer_id = i.customer_id AND e.ended_at IS NULL
+WHERE i.id > @after_id AND (i.status = 'OPEN' OR i.waived_by = 'EXEMPTION')
+  AND (i.waive_verified_at IS NULL AND i.waived_by = 'EXEMPTION'
+    OR p.closed_at IS NULL AND (i.status = 'OPEN') = (e.id IS NOT NULL))
+ORDER BY i.id
+LIMIT @row_limit;
+
+-- name: InsertInvoiceHistory :one
+-- After the move in its transaction: the invoice's row is held, so the next position is free.
+INSERT INTO invoice_history (
+    tenant_id, id, invoice_id, position, event, from_status, to_status, detail, operation_id, operation_fingerprint, moved_by, moved_at
+)
+SELECT @tenant_id, @id, @invoice_id, (
+    SELECT coalesce(max(h.position), 0) + 1 FROM invoice_history h WHERE h.tenant_id = @tenant_id AND h.invoice_id = @invoice_id
+), @event, @from_status, @to_status, @detail, @operation_id, @operation_fingerprint, @moved_by, @moved_at
+RETURNING *;
+
+-- name: FindInvoiceMove :one
+SELECT * FROM invoice_history WHERE tenant_id = @tenant_id AND operation_id = @operation_id;
+
+-- name: ListInvoiceHistory :many
+SELECT * FROM invoice_history WHERE tenant_id = @tenant_id AND invoice_id = ANY(sqlc.slice('invoice_ids'))
+ORDER BY invoice_id, position;
+
+-- name: TakeNumber :one
+-- The last statement of a transaction that finalises: the counter is locked already, and stands on
+-- the day of issue.
+UPDATE series_counters SET next_number = next_number + 1
+WHERE tenant_id = @tenant_id AND series_id = @series_id
+RETURNING *;
+
+-- name: FindSeriesByCode :one
+SELECT * FROM invoice_series WHERE tenant_id = @tenant_id AND code = @code;
+
+-- name: EveryInvoiceReference :one
+SELECT invoices.tenant_id FROM invoices WHERE invoices.id = @id;
