@@ -141,22 +141,28 @@ func (r *running) post(t *testing.T, query string) (status int, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/graphql", bytes.NewReader(text))
+	status, body, err = r.send(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return status, body
+}
+
+// send sends a GraphQL request's body.
+func (r *running) send(ctx context.Context, text []byte) (status int, body string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url+"/graphql", bytes.NewReader(text))
+	if err != nil {
+		return 0, "", err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer "+r.value("token"))
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		t.Fatal(err)
+		return 0, "", err
 	}
 	defer func() { _ = response.Body.Close() }()
 	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(answer)
+	return response.StatusCode, string(answer), err
 }
 
 // get returns a page's status and body; 0 where nobody answers.
@@ -202,13 +208,13 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	examples := regexp.MustCompile("(?s)```sh\n(.*?)```\n\n```(?:json|text)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
-	if len(examples) < 5 || len(examples) != strings.Count(string(text), "```sh\n") {
+	if len(examples) < 7 || len(examples) != strings.Count(string(text), "```sh\n") {
 		t.Fatalf("%d examples with an answer, of %d", len(examples), strings.Count(string(text), "```sh\n"))
 	}
 	for _, example := range examples {
 		shell := exec.Command("sh", "-eu", "-c", example[1])
 		shell.Dir = dir
-		shell.Env = append(program(t, dir, nil).Env, "URL="+s.url, "TOKEN="+s.value("token"), "CUSTOMER="+s.value("customer"), "SERIES="+s.value("series"), "PRODUCT="+s.value("product"))
+		shell.Env = append(program(t, dir, nil).Env, "URL="+s.url, "TOKEN="+s.value("token"), "CUSTOMER="+s.value("customer"), "SERIES="+s.value("series"), "PRODUCT="+s.value("product"), "KEY="+s.value("key"))
 		out, err := shell.CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != strings.TrimSpace(example[2]) {
 			t.Errorf("%s\n%v, answers\n%s\nwant\n%s", example[1], err, got, example[2])
@@ -380,7 +386,7 @@ func TestConfigurationErrors(t *testing.T) {
 // Every command explains itself.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"", "serve", "migrate", "seed", "tenant", "tenant create", "token", "token create", "token list", "token revoke", "reconcile", "doctor", "schema", "version"} {
+	for _, command := range []string{"", "serve", "migrate", "seed", "tenant", "tenant create", "token", "token create", "token list", "token revoke", "reconcile", "settle", "close-month", "doctor", "schema", "version"} {
 		out := &bytes.Buffer{}
 		if err := run(context.Background(), append(strings.Fields(command), "--help"), nil, out, out); err != nil || !strings.Contains(out.String(), "Usage: countersign "+command) {
 			t.Errorf("%s --help: %v\n%s", command, err, out)

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"countersign/graph"
+	"countersign/internal/domain"
 	"countersign/internal/payment"
 )
 
@@ -40,6 +42,10 @@ var rootArguments = map[string]func(t testing.TB, a *api, role string) string{
 	"order":             id(func(n *tenant) string { return n.orderID }),
 	"orders":            nothing,
 	"paymentEvents":     nothing,
+	"apiKey":            id(func(n *tenant) string { return n.keyID }),
+	"apiKeys":           nothing,
+	"settlement":        id(func(n *tenant) string { return n.settlementID }),
+	"settlements":       nothing,
 	"doctor":            nothing,
 	"createCustomer":    input(`name: "New", currency: "EUR"`),
 	"createInvoiceSeries": func(_ testing.TB, _ *api, role string) string {
@@ -61,6 +67,26 @@ var rootArguments = map[string]func(t testing.TB, a *api, role string) string{
 	"refundOrder":  move(payment.SimOK, ""),
 	"cancelOrder":  move(payment.SimDeclined, ""),
 	"retryPayment": move(payment.SimDeclined, `, paymentMethod: "sim_ok"`),
+	"createApiKey": func(_ testing.TB, a *api, _ string) string {
+		return fmt.Sprintf(`(input: {customerId: %q, name: "x", unitPrice: "0.5"})`, a.demo.customerID)
+	},
+	"revokeApiKey": func(t testing.TB, a *api, _ string) string {
+		return fmt.Sprintf(`(input: {apiKeyId: %q})`, a.key(t, a.demo, a.demo.customerID))
+	},
+	"recordUsage": func(_ testing.TB, a *api, role string) string {
+		return fmt.Sprintf(`(input: {events: [{id: %q, apiKeyId: %q, quantity: 1, occurredAt: %q}]})`, role, a.demo.keyID, domain.FormatTime(time.Now()))
+	},
+	"grantBillingExemption": func(t testing.TB, a *api, _ string) string {
+		return fmt.Sprintf(`(input: {customerId: %q, reason: "x"})`, a.newCustomer(t, a.demo))
+	},
+	"removeBillingExemption": func(t testing.TB, a *api, _ string) string {
+		id := a.newCustomer(t, a.demo)
+		a.exempt(t, a.demo, id)
+		return fmt.Sprintf(`(input: {customerId: %q})`, id)
+	},
+	"recordInvoicePayment": ofInvoice(`amountMinor: 1, reference: "x"`),
+	"waiveInvoice":         ofInvoice(`version: "<version>", reason: "x"`),
+	"voidInvoice":          ofInvoice(`reason: "x"`),
 }
 
 func nothing(testing.TB, *api, string) string { return "" }
@@ -80,9 +106,18 @@ func move(method, more string) func(testing.TB, *api, string) string {
 	}
 }
 
+// ofInvoice names an invoice of its own, of one minor unit.
+func ofInvoice(fields string) func(testing.TB, *api, string) string {
+	return func(t testing.TB, a *api, _ string) string {
+		id := a.invoice(t, a.demo, a.demo.seriesID, parse[domain.CustomerID](t, a.demo.customerID), 1)
+		return `(input: {invoiceId: "` + id + `", ` + strings.ReplaceAll(fields, "<version>", a.version(t, id)) + `})`
+	}
+}
+
 // typeAt is a root field that answers with each type that has rules, and its arguments.
 var typeAt = map[string]string{
-	"Customer": "customer", "Invoice": "invoice", "InvoiceSeries": "invoiceSeries", "Product": "product", "Order": "order", "DoctorReport": "doctor",
+	"Customer": "customer", "Invoice": "invoice", "InvoiceSeries": "invoiceSeries", "Product": "product", "Order": "order",
+	"ApiKey": "apiKey", "UsageSettlement": "settlement", "DoctorReport": "doctor",
 }
 
 // rule are the roles that may reach a field: its own rule, else its type's; nil where there is none.
@@ -244,17 +279,19 @@ func wantForbidden(t *testing.T, role, field string, r response) {
 	}
 }
 
-// rows is how many rows the mutations have made so far: a move of an order is a row of its history.
+// rows is how many rows the mutations have made so far: a move of an order, or
+// of an invoice, is a row of its history.
 func (a *api) rows(t testing.TB) (n int) {
 	t.Helper()
-	for _, table := range []string{"customers", "invoice_series", "invoices", "products", "product_changes", "orders", "order_history", "payment_attempts"} {
+	for _, table := range []string{"customers", "invoice_series", "invoices", "products", "product_changes", "orders", "order_history", "payment_attempts",
+		"api_keys", "api_key_revocations", "usage_events", "usage_batches", "settlements", "billing_exemptions", "invoice_history"} {
 		n += a.count(t, table, "true")
 	}
-	return n
+	return n + a.count(t, "billing_exemptions", "ended_at IS NOT NULL")
 }
 
-// version is the version of a product or an order of the demo tenant.
+// version is the version of a product, an order or an invoice of the demo tenant.
 func (a *api) version(t testing.TB, id string) string {
 	t.Helper()
-	return a.must(t, a.demo.admin, `query ($id: ID!) { node(id: $id) { ... on Product { version } ... on Order { version } } }`, vars{"id": id}).text(t, "node.version")
+	return a.must(t, a.demo.admin, `query ($id: ID!) { node(id: $id) { ... on Product { version } ... on Order { version } ... on Invoice { version } } }`, vars{"id": id}).text(t, "node.version")
 }

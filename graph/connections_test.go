@@ -23,6 +23,8 @@ func connections(n *tenant) []connection {
 		{"Query.paymentEvents", `{ paymentEvents` + strings.ReplaceAll(page, "{ id }", "{ id: eventId }") + ` }`, "paymentEvents"},
 		{"Customer.invoices", `{ customer(id: "` + n.customerID + `") { invoices` + page + ` } }`, "customer.invoices"},
 		{"InvoiceSeries.invoices", `{ invoiceSeries(id: "` + n.seriesID + `") { invoices` + page + ` } }`, "invoiceSeries.invoices"},
+		{"Query.apiKeys", `{ apiKeys` + page + ` }`, "apiKeys"},
+		{"Query.settlements", `{ settlements` + page + ` }`, "settlements"},
 	}
 }
 

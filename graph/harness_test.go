@@ -17,6 +17,7 @@ import (
 	"countersign/graph"
 	"countersign/internal/auth"
 	"countersign/internal/invoicing"
+	"countersign/internal/metering"
 	"countersign/internal/ordering"
 	"countersign/internal/payment"
 	"countersign/internal/requestid"
@@ -34,6 +35,7 @@ type api struct {
 	log         *logs
 	service     *invoicing.Service
 	ordering    *ordering.Service
+	metering    *metering.Service
 	demo, other *tenant
 }
 
@@ -43,11 +45,11 @@ func newAPI(t *testing.T, tune ...func(d *testdb.DB, o *graph.Options)) *api {
 	t.Helper()
 	d := testdb.New(t)
 	db := txn.New(d.Pool, txn.Settings{})
-	a := &api{db: d, log: &logs{}, service: invoicing.New(db), ordering: newOrdering(db)}
+	a := &api{db: d, log: &logs{}, service: invoicing.New(db), ordering: newOrdering(db), metering: metering.New(db)}
 	tokens := auth.NewTokens(db)
 	a.demo, a.other = a.newTenant(t, tokens, "demo"), a.newTenant(t, tokens, "other")
 	options := graph.Options{
-		Resolver:     &graph.Resolver{DB: db, Invoicing: a.service, Ordering: a.ordering},
+		Resolver:     &graph.Resolver{DB: db, Invoicing: a.service, Ordering: a.ordering, Metering: a.metering},
 		Authenticate: tokens.Authenticate,
 		Logger:       slog.New(requestid.LogHandler{Handler: slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})}),
 	}

@@ -95,7 +95,11 @@ func (e wireError) path() string {
 
 // masked is the status and the body without what differs from request to request.
 func (r response) masked() string {
-	return strconv.Itoa(r.status) + " " + strings.ReplaceAll(r.body, r.header.Get(requestid.Header), "<request>")
+	body := strings.ReplaceAll(r.body, r.header.Get(requestid.Header), "<request>")
+	if key, told := r.extensions["idempotencyKey"].(string); told {
+		body = strings.ReplaceAll(body, key, "<key>")
+	}
+	return strconv.Itoa(r.status) + " " + body
 }
 
 // wantCodes fails unless the response's errors have these codes, in this order.

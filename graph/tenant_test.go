@@ -25,6 +25,10 @@ type tenant struct {
 	productVersion           string // of the one for sale, as it was made
 	orderID                  string // of customerID, paid
 	neighbourOrderID         string // of neighbourID, not paid: its payment was declined
+	keyID, neighbourKeyID    string // of customerID and of neighbourID, in use
+	settlementID             string // of customerID, of a revoked key that was not used
+	neighbourSettlementID    string // of neighbourID, likewise
+	neighbourInvoiceVersion  string // as it was made
 }
 
 func (a *api) newTenant(t *testing.T, tokens *auth.Tokens, handle string) *tenant {
@@ -73,6 +77,10 @@ func (a *api) newTenant(t *testing.T, tokens *auth.Tokens, handle string) *tenan
 	a.db.Exec(t, `UPDATE products SET active = false WHERE tenant_id = $1 AND sku = 'board'`, made.ID)
 	out.orderID = a.order(t, out, out.customerID, payment.SimOK, out.productID)
 	out.neighbourOrderID = a.order(t, out, out.neighbourID, payment.SimDeclined, out.productID)
+	out.neighbourInvoiceVersion = domain.FormatTime(testdb.Scan[time.Time](t, a.db, `SELECT updated_at FROM invoices WHERE tenant_id = $1 AND customer_id = $2`, made.ID, neighbour))
+	out.keyID, out.neighbourKeyID = a.key(t, out, out.customerID), a.key(t, out, out.neighbourID)
+	out.settlementID = a.revoke(t, out, a.key(t, out, out.customerID))
+	out.neighbourSettlementID = a.revoke(t, out, a.key(t, out, out.neighbourID))
 	return out
 }
 
@@ -132,6 +140,9 @@ func (a *api) fill(t *testing.T, of *tenant, n int) {
 			a.product(t, of, fmt.Sprintf("piece %d", i), 100)
 			a.order(t, of, of.customerID, payment.SimDeclined, of.productID)
 		}
+		if i < n-2 { // and two settlements, and as many keys and more
+			a.revoke(t, of, a.key(t, of, of.customerID))
+		}
 		a.receive(t, payment.Event{ID: fmt.Sprintf("evt-%04d", i), Reference: of.orderID, Fact: domain.Fact{Kind: domain.FactFailed, PaymentID: "late"}})
 	}
 	// Several come at one moment.
@@ -147,14 +158,16 @@ func (a *api) receive(t testing.TB, e payment.Event) {
 }
 
 // invoice makes an invoice of one line.
-func (a *api) invoice(t testing.TB, of *tenant, series string, customer domain.CustomerID, amount domain.Cents) {
+func (a *api) invoice(t testing.TB, of *tenant, series string, customer domain.CustomerID, amount domain.Cents) string {
 	t.Helper()
 	id := parse[domain.SeriesID](t, series)
-	if _, err := a.service.Allocate(t.Context(), auth.Caller{TenantID: of.id, Role: domain.RoleAdmin}, invoicing.AllocateInvoiceInput{
+	made, err := a.service.Allocate(t.Context(), auth.Caller{TenantID: of.id, Role: domain.RoleAdmin}, invoicing.AllocateInvoiceInput{
 		SeriesID: id, CustomerID: customer, Currency: "EUR", Lines: []domain.InvoiceLineInput{{Description: "Pawn", Quantity: 1, UnitAmountMinor: amount}},
-	}); err != nil {
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
+	return made.Value.ID.String()
 }
 
 // numbered makes a series with a format, its counter standing before a number, and n invoices.

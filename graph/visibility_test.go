@@ -11,8 +11,8 @@ import (
 // idQueries ask with an id of one of the kinds listed. The keys are the arguments and input fields of the schema that take an
 // id: one that is missing here fails the test.
 var idQueries = map[string]struct{ kinds, query string }{
-	"Query.node.id":            {"inv cus ser ord prd", `{ node(id: "<id>") { __typename id } }`},
-	"Query.nodes.ids":          {"inv cus ser ord prd", `{ nodes(ids: ["<customer>", "<id>", "<customer>"]) { __typename id } }`},
+	"Query.node.id":            {"inv cus ser ord prd key set", `{ node(id: "<id>") { __typename id } }`},
+	"Query.nodes.ids":          {"inv cus ser ord prd key set", `{ nodes(ids: ["<customer>", "<id>", "<customer>"]) { __typename id } }`},
 	"Query.invoice.id":         {"inv", `{ invoice(id: "<id>") { id number customer { name } lines { description } } }`},
 	"Query.customer.id":        {"cus", `{ customer(id: "<id>") { id name invoices { nodes { number } } } }`},
 	"Query.invoiceSeries.id":   {"ser", `{ invoiceSeries(id: "<id>") { id code invoices { nodes { number } } } }`},
@@ -30,10 +30,28 @@ var idQueries = map[string]struct{ kinds, query string }{
 		{ order { id } replayed userErrors { message code path } } }`},
 	"UpdateProductInput.productId": {"prd", `mutation { updateProduct(input: {productId: "<id>", version: "2026-01-01T00:00:00.000000Z", name: "x"})
 		{ product { id } replayed userErrors { message code path } } }`},
-	"FulfillOrderInput.orderId": {"ord", `mutation { fulfillOrder(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
-	"CancelOrderInput.orderId":  {"ord", `mutation { cancelOrder(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
-	"RefundOrderInput.orderId":  {"ord", `mutation { refundOrder(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
-	"RetryPaymentInput.orderId": {"ord", `mutation { retryPayment(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
+	"FulfillOrderInput.orderId":        {"ord", `mutation { fulfillOrder(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
+	"CancelOrderInput.orderId":         {"ord", `mutation { cancelOrder(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
+	"RefundOrderInput.orderId":         {"ord", `mutation { refundOrder(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
+	"Query.apiKey.id":                  {"key", `{ apiKey(id: "<id>") { id name customer { name } settlements { id } } }`},
+	"Query.settlement.id":              {"set", `{ settlement(id: "<id>") { id outcome apiKey { id } receipt { result } } }`},
+	"ApiKeyFilter.customerId":          {"cus", `{ apiKeys(filter: {customerId: "<id>"}) { nodes { id } edges { cursor } pageInfo { hasNextPage startCursor } } }`},
+	"UsageSettlementFilter.customerId": {"cus", `{ settlements(filter: {customerId: "<id>"}) { nodes { id } edges { cursor } pageInfo { hasNextPage startCursor } } }`},
+	"UsageSettlementFilter.apiKeyId":   {"key", `{ settlements(filter: {apiKeyId: "<id>"}) { nodes { id } edges { cursor } pageInfo { hasNextPage startCursor } } }`},
+	"CreateApiKeyInput.customerId": {"cus", `mutation { createApiKey(input: {customerId: "<id>", name: "x", unitPrice: "1"})
+		{ apiKey { id } secret replayed userErrors { message code path } } }`},
+	"RevokeApiKeyInput.apiKeyId": {"key", `mutation { revokeApiKey(input: {apiKeyId: "<id>"}) { apiKey { id } settlement { id } settlements { id } userErrors { message code path } } }`},
+	"UsageEventInput.apiKeyId": {"key", `mutation { recordUsage(input: {events: [{id: "x", apiKeyId: "<id>", quantity: 1, occurredAt: "2026-01-01T00:00:00Z"}]})
+		{ accepted duplicates userErrors { message code path } } }`},
+	"GrantBillingExemptionInput.customerId": {"cus", `mutation { grantBillingExemption(input: {customerId: "<id>", reason: "x"})
+		{ exemption { id } replayed userErrors { message code path } } }`},
+	"RemoveBillingExemptionInput.customerId": {"cus", `mutation { removeBillingExemption(input: {customerId: "<id>"}) { customer { id } replayed userErrors { message code path } } }`},
+	"RecordInvoicePaymentInput.invoiceId": {"inv", `mutation { recordInvoicePayment(input: {invoiceId: "<id>", amountMinor: 1, reference: "x"})
+		{ invoice { id } replayed userErrors { __typename message code path } } }`},
+	"WaiveInvoiceInput.invoiceId": {"inv", `mutation { waiveInvoice(input: {invoiceId: "<id>", version: "2026-01-01T00:00:00.000000Z", reason: "x"})
+		{ invoice { id } replayed userErrors { __typename message code path } } }`},
+	"VoidInvoiceInput.invoiceId": {"inv", `mutation { voidInvoice(input: {invoiceId: "<id>", reason: "x"}) { invoice { id } replayed userErrors { __typename message code path } } }`},
+	"RetryPaymentInput.orderId":  {"ord", `mutation { retryPayment(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
 }
 
 // told are the arguments where a customer is told that what it asks for is not for sale any more:
@@ -57,6 +75,10 @@ func (n *tenant) ids(kind string) (own, hidden string) {
 		return n.productID, n.retiredID
 	case "ord":
 		return n.orderID, n.neighbourOrderID
+	case "key":
+		return n.keyID, n.neighbourKeyID
+	case "set":
+		return n.settlementID, n.neighbourSettlementID
 	}
 	return n.seriesID, n.seriesID
 }
@@ -181,6 +203,16 @@ func TestListsHoldWhatTheCallerSees(t *testing.T) {
 		{n.admin, `{ customers { nodes { id } } }`, "customers.nodes", n.customerID + " " + n.neighbourID},
 		{n.service, `{ invoiceSeriesList { nodes { id } } }`, "invoiceSeriesList.nodes", n.seriesID + " " + n.creditSeriesID},
 		{n.admin, `{ invoiceSeries(id: "` + n.seriesID + `") { invoices { nodes { id } } } }`, "invoiceSeries.invoices.nodes", n.invoiceID + " " + n.neighbourInvoiceID},
+		{n.customer, `{ apiKeys(filter: {customerId: "` + n.neighbourID + `"}) { nodes { id } } }`, "apiKeys.nodes", ""},
+		{n.service, `{ apiKeys(filter: {customerId: "` + n.neighbourID + `"}, first: 1) { nodes { id } } }`, "apiKeys.nodes", n.neighbourKeyID},
+		{n.customer, `{ apiKeys(first: 1) { nodes { id } } }`, "apiKeys.nodes", n.keyID},
+		{n.admin, `{ settlements { nodes { id } } }`, "settlements.nodes", n.settlementID + " " + n.neighbourSettlementID},
+		{n.service, `{ settlements(filter: {customerId: "` + n.neighbourID + `"}) { nodes { id } } }`, "settlements.nodes", n.neighbourSettlementID},
+		{n.service, `{ settlements(filter: {apiKeyId: "` + n.keyID + `"}) { nodes { id } } }`, "settlements.nodes", ""},
+		{n.customer, `{ settlements { nodes { id } } }`, "settlements.nodes", n.settlementID},
+		{n.customer, `{ settlements(last: 5) { nodes { id } } }`, "settlements.nodes", n.settlementID},
+		{n.customer, `{ settlements(filter: {customerId: "` + n.neighbourID + `"}) { nodes { id } } }`, "settlements.nodes", ""},
+		{a.other.customer, `{ settlements { nodes { id } } }`, "settlements.nodes", a.other.settlementID},
 		{a.other.admin, `{ invoices { nodes { id } } }`, "invoices.nodes", a.other.invoiceID + " " + a.other.neighbourInvoiceID},
 	} {
 		if got := strings.Join(a.must(t, c.token, c.query, nil).list(t, c.path, "id"), " "); got != c.want {

@@ -61,7 +61,11 @@ func newLogin(t *testing.T, d *testdb.DB, attributes string) login {
 	t.Helper()
 	name := "login_" + d.Name
 	d.Exec(t, "CREATE ROLE "+name+" LOGIN PASSWORD '"+secret+"' "+attributes)
-	t.Cleanup(func() { d.Exec(t, "DROP OWNED BY "+name); d.Exec(t, "DROP ROLE "+name) })
+	t.Cleanup(func() {
+		d.Exec(t, "REASSIGN OWNED BY "+name+" TO CURRENT_USER") // others' tables refer to what it owns
+		d.Exec(t, "DROP OWNED BY "+name)
+		d.Exec(t, "DROP ROLE "+name)
+	})
 	u, err := url.Parse(d.URL)
 	if err != nil {
 		t.Fatal(err)

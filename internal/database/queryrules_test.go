@@ -11,11 +11,11 @@ import (
 )
 
 var (
-	ofOneTenant = regexp.MustCompile(`(?i)\btenant_id = @tenant_id\b|\bINSERT INTO \w+ \(\s*tenant_id\b[^;]*\bVALUES \(\s*@tenant_id\b`)
+	ofOneTenant = regexp.MustCompile(`(?i)\btenant_id = @tenant_id\b|\bINSERT INTO \w+ \(\s*tenant_id\b[^;]*(\bVALUES \(\s*@tenant_id\b|\)\s*SELECT @tenant_id,[^;]*\bFROM ROWS FROM \(\s*unnest)`)
 	changes     = regexp.MustCompile(`(?i)\bUPDATE\s+(ONLY\s+)?[\w."]+(\s+(AS\s+)?\w+)?\s+SET\b|\bDELETE\s+FROM\b`)
 	forUpdate   = regexp.MustCompile(`(?i)\bFOR\s+UPDATE\b`)
 	from        = regexp.MustCompile(`(?i)\bFROM\b`)
-	onCounter   = regexp.MustCompile(`(?i)^FROM series_counters( \w+)?\s+WHERE\b[^;]*$`)
+	onCounter   = regexp.MustCompile(`(?i)^FROM (series_counters|api_keys)( \w+)?\s+WHERE\b[^;]*$`)
 	clock       = regexp.MustCompile(`^(now|(clock|transaction|statement)_timestamp|timeofday|current_\w+|localtime\w*)$`)
 )
 
@@ -36,10 +36,12 @@ var queryRules = []struct {
 			"-- name: GetInvoices :many\n-- tenant_id = @tenant_id\nSELECT * FROM invoices WHERE tenant_id = ANY(@tenant_ids);",
 			"-- name: GetInvoices :many\nSELECT * FROM invoices i JOIN customers c ON c.tenant_id = i.tenant_id;",
 			"-- name: CopyCustomer :one\nINSERT INTO customers (tenant_id, id) SELECT tenant_id, @id::uuid FROM customers RETURNING *;",
+			"-- name: CopyCustomer :one\nINSERT INTO customers (tenant_id, id) SELECT @tenant_id, id FROM customers RETURNING *;",
 		},
 		keeps: []string{
 			"-- name: EveryInvoice :many\nSELECT * FROM invoices;",
 			"-- name: InsertCustomer :one\nINSERT INTO customers (\n  tenant_id, id\n)\nVALUES (\n  @tenant_id, @id\n)\nRETURNING *;",
+			"-- name: InsertCustomers :many\nINSERT INTO customers (tenant_id, id)\nSELECT @tenant_id, c.id\nFROM ROWS FROM (unnest(@ids::uuid[])) AS c (id)\nRETURNING *;",
 		},
 	},
 	{
@@ -86,8 +88,9 @@ var queryRules = []struct {
 		},
 	},
 	{
-		// Elsewhere it would wait for, and deadlock with, the foreign keys' checks: FOR NO KEY UPDATE.
-		name: "FOR UPDATE locks the series' counter and nothing else",
+		// Elsewhere it would wait for, and deadlock with, the foreign keys' checks: FOR NO KEY UPDATE. A
+		// key that is being revoked is to wait for the usage that refers to it.
+		name: "FOR UPDATE locks the series' counter, or a key, and nothing else",
 		broken: func(s statement) bool {
 			for _, at := range forUpdate.FindAllStringIndex(s.sql, -1) {
 				before := s.sql[:at[0]]
@@ -105,6 +108,8 @@ var queryRules = []struct {
 		},
 		keeps: []string{
 			"-- name: A :one\nSELECT * FROM customers WHERE tenant_id = @tenant_id FOR NO KEY UPDATE;",
+			"-- name: A :one\nSELECT * FROM billing_periods WHERE tenant_id = @tenant_id FOR SHARE;",
+			"-- name: A :one\nSELECT * FROM api_keys WHERE tenant_id = @tenant_id FOR UPDATE;",
 			"-- name: A :one\nWITH c AS (SELECT * FROM series_counters c\nWHERE c.tenant_id = @tenant_id\nFOR UPDATE) SELECT * FROM invoices WHERE tenant_id = @tenant_id;",
 		},
 	},

@@ -13,6 +13,7 @@ import (
 	"countersign/internal/doctor"
 	"countersign/internal/domain"
 	"countersign/internal/invoicing"
+	"countersign/internal/metering"
 	"countersign/internal/ordering"
 	"countersign/internal/payment"
 	"countersign/internal/testdb"
@@ -27,13 +28,14 @@ type practice struct {
 	db      *txn.DB
 	service *invoicing.Service
 	orders  *ordering.Service
+	usage   *metering.Service
 }
 
 func newPractice(t *testing.T) *practice {
 	t.Helper()
 	d := testdb.New(t)
 	db := txn.New(d.Pool, txn.Settings{})
-	return &practice{d, db, invoicing.New(db), ordering.New(db, payment.NewSimulated(db, 0, nil))}
+	return &practice{d, db, invoicing.New(db), ordering.New(db, payment.NewSimulated(db, 0, nil)), metering.New(db)}
 }
 
 // books are a tenant's: a customer, a series A with three invoices of two lines, a series B with

@@ -164,8 +164,12 @@ func TestDoctorNamesEachDamage(t *testing.T) {
 	p.d.Exec(t, "DROP INDEX captures_one_applied_key")
 	healthy := p.newBooks(t, "healthy")
 	all, broken := 0, map[string]bool{}
-	for i, c := range slices.Concat(damages, orderDamages) {
+	p.addUsage(t, healthy)
+	for i, c := range slices.Concat(damages, orderDamages, usageDamages) {
 		b := p.newBooks(t, fmt.Sprintf("case-%d", i))
+		if i >= len(damages)+len(orderDamages) {
+			p.addUsage(t, b)
+		}
 		if found := b.findings(t, p.check(t, b.tenant)); len(found) > 0 {
 			t.Fatalf("before %s: %v", c.name, found)
 		}
