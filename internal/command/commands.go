@@ -288,13 +288,13 @@ func (c CloseMonthCmd) Run(ctx context.Context, w *World) error {
 			switch {
 			case err != nil:
 				failed++
-				_, _ = fmt.Fprintf(w.Stdout, "%s not closed: %v\n", closed.CustomerID, err)
+				_, _ = fmt.Fprintf(w.Stdout, "%s %s not closed: %v\n", closed.Month, closed.CustomerID, err)
 			case c.DryRun:
-				_, _ = fmt.Fprintf(w.Stdout, "%s would be closed\n", closed.CustomerID)
+				_, _ = fmt.Fprintf(w.Stdout, "%s %s would be closed\n", closed.Month, closed.CustomerID)
 			case closed.Invoice == nil:
-				_, _ = fmt.Fprintf(w.Stdout, "%s closed, nothing to bill\n", closed.CustomerID)
+				_, _ = fmt.Fprintf(w.Stdout, "%s %s closed, nothing to bill\n", closed.Month, closed.CustomerID)
 			default:
-				_, _ = fmt.Fprintf(w.Stdout, "%s closed, invoice %s %s, %d minor units\n", closed.CustomerID, closed.Invoice.ID, closed.Invoice.Status, closed.Invoice.TotalMinor)
+				_, _ = fmt.Fprintf(w.Stdout, "%s %s closed, invoice %s %s, %d minor units\n", closed.Month, closed.CustomerID, closed.Invoice.ID, closed.Invoice.Status, closed.Invoice.TotalMinor)
 			}
 		})
 		if err == nil && failed > 0 {

@@ -178,6 +178,50 @@ func TestTheExemptionFlipsWhileAMonthIsClosed(t *testing.T) {
 	}
 }
 
+// An exemption was granted, or removed, and nobody has looked: closing reads it once more, and the
+// month's invoice is final as the exemption says.
+func TestClosingReadsTheExemptionOnceMore(t *testing.T) {
+	t.Parallel()
+	one := newMeter(t)
+	for _, granted := range []bool{true, false} {
+		t.Run(map[bool]string{true: "granted", false: "removed"}[granted], func(t *testing.T) {
+			m := one.afresh(t)
+			m.clock.set(midJune)
+			if !granted {
+				m.exempt(t)
+			}
+			m.revoke(t, m.used(t, "1", 10))
+			m.flipOnly(t, granted)
+			m.clock.set(inJuly)
+			if got, want := m.close(t, june).Invoice.Status, map[bool]domain.InvoiceStatus{true: domain.InvoiceWaived, false: domain.InvoicePending}[granted]; got != want {
+				t.Errorf("the month was closed as %s, want %s", got, want)
+			}
+			m.sound(t)
+		})
+	}
+}
+
+// A look has listed a waive whose exemption has ended; before it reads it, the customer is exempt
+// again, the month is closed so, and that exemption ends too. The waive of a closed month that was
+// verified stands. Proves the period in reinstate.
+func TestAVerifiedWaiveOfAClosedMonthStands(t *testing.T) {
+	t.Parallel()
+	m := newMeter(t)
+	m.exempt(t)
+	m.revoke(t, m.used(t, "1", 10))
+	m.clock.set(inJuly)
+	other := m.another(t, 3)
+	m.before(t, "GetInvoices", func() {
+		other.exempt(t)
+		other.close(t, june)
+		m.flipOnly(t, false)
+	})
+	m.charge(t)
+	m.settle(t)
+	m.wantBooks(t, "USAGE WAIVED 10 #1")
+	m.sound(t)
+}
+
 // Case 40: a customer is gone, all its keys are revoked, and what was used late, or on another key
 // before, is billed at the close, not dropped. Late usage of a month that is closed is billed apart
 // at the next close.

@@ -29,7 +29,7 @@ var moments = []struct {
 	{"after the look", nil},
 }
 
-// only grants or removes without the look that follows on its commit: the look is done by whoever
+// flipOnly grants or removes without the look that follows on the commit, which is done by whoever
 // granted, who is slow, or dies. What the fold's own look must see, it sees by itself.
 func (m *meter) flipOnly(t *testing.T, exempt bool) {
 	t.Helper()
