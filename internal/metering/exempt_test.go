@@ -160,6 +160,26 @@ func TestTheLookDoesNotOverwrite(t *testing.T) {
 	m.sound(t)
 }
 
+// Proves the version in MoveInvoice: between the look's read of an invoice that an exemption waived
+// and its write, another look reinstates the invoice, and a person waives it by hand. It is WAIVED
+// again, as the first look had read it; but not the same, and the person's decision stands.
+func TestTheLookKnowsAnotherWaive(t *testing.T) {
+	t.Parallel()
+	m := newMeter(t)
+	m.revoke(t, m.used(t, "1", 10))
+	m.exempt(t)
+	other := m.another(t, 3)
+	m.before(t, "MoveInvoice", func() {
+		other.settle(t)
+		other.waive(t, m.monthly(t))
+	})
+	m.charge(t)
+	if now := m.monthly(t); now.Status != domain.InvoiceWaived || *now.WaivedBy != domain.WaivedByHand {
+		t.Errorf("the invoice is %s", now.Status)
+	}
+	m.sound(t)
+}
+
 // Proves the guard of VerifyWaive: another fold comes between the look's read and its write. The
 // waive is not verified on a version that nobody has looked at; the next look does it.
 func TestAWaiveIsVerifiedOnTheVersionThatWasLookedAt(t *testing.T) {
