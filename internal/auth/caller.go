@@ -21,13 +21,16 @@ func (c Caller) Sees(customer domain.CustomerID) bool {
 	return c.Role != domain.RoleCustomer || c.CustomerID == customer
 }
 
-// Narrow is the customer that a list is about: the one that was asked for (zero: any), within what
-// the caller sees. ok is false where that leaves nothing.
-func (c Caller) Narrow(asked domain.CustomerID) (customer domain.CustomerID, ok bool) {
-	if c.Role != domain.RoleCustomer {
-		return asked, true
+// Narrow is the customer that a list is about, zero for any: the one that was asked for (nil: any),
+// within what the caller sees. ok is false where that leaves nothing.
+func (c Caller) Narrow(asked *domain.CustomerID) (customer domain.CustomerID, ok bool) {
+	switch {
+	case c.Role == domain.RoleCustomer:
+		return c.CustomerID, asked == nil || *asked == c.CustomerID
+	case asked == nil:
+		return customer, true
 	}
-	return c.CustomerID, asked == domain.CustomerID{} || asked == c.CustomerID
+	return *asked, true
 }
 
 // Operation names a write of this caller. The keys of a customer are its own: another's may be the

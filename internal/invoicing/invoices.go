@@ -19,14 +19,11 @@ type InvoiceFilter struct {
 // ListInvoices returns a page of invoices, in order of creation.
 func (s *Service) ListInvoices(ctx context.Context, caller auth.Caller, f InvoiceFilter, p paging.Request[domain.InvoiceID]) (paging.Page[*sqlc.Invoice], error) {
 	arg := sqlc.ListInvoicesParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
-	if f.CustomerID != nil {
-		arg.CustomerID = *f.CustomerID
-	}
 	if f.Status != nil {
 		arg.Status = *f.Status
 	}
 	var ok bool
-	if arg.CustomerID, ok = caller.Narrow(arg.CustomerID); !ok {
+	if arg.CustomerID, ok = caller.Narrow(f.CustomerID); !ok {
 		return paging.Page[*sqlc.Invoice]{}, nil
 	}
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Invoice, error) {

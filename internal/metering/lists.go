@@ -35,7 +35,7 @@ type APIKeyFilter struct {
 func (s *Service) ListKeys(ctx context.Context, caller auth.Caller, f APIKeyFilter, p paging.Request[domain.APIKeyID]) (paging.Page[*sqlc.APIKey], error) {
 	arg := sqlc.ListAPIKeysParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
 	var ok bool
-	if arg.CustomerID, ok = narrow(caller, f.CustomerID); !ok {
+	if arg.CustomerID, ok = caller.Narrow(f.CustomerID); !ok {
 		return paging.Page[*sqlc.APIKey]{}, nil
 	}
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.APIKey, error) {
@@ -57,7 +57,7 @@ type SettlementFilter struct {
 func (s *Service) ListSettlements(ctx context.Context, caller auth.Caller, f SettlementFilter, p paging.Request[domain.SettlementID]) (paging.Page[*sqlc.Settlement], error) {
 	arg := sqlc.ListSettlementsParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
 	var ok bool
-	if arg.CustomerID, ok = narrow(caller, f.CustomerID); !ok {
+	if arg.CustomerID, ok = caller.Narrow(f.CustomerID); !ok {
 		return paging.Page[*sqlc.Settlement]{}, nil
 	}
 	if f.APIKeyID != nil {
@@ -70,14 +70,6 @@ func (s *Service) ListSettlements(ctx context.Context, caller auth.Caller, f Set
 		return q.ListSettlements(ctx, arg)
 	})
 	return paging.Cut(p, rows), err
-}
-
-func narrow(caller auth.Caller, asked *domain.CustomerID) (domain.CustomerID, bool) {
-	var customer domain.CustomerID
-	if asked != nil {
-		customer = *asked
-	}
-	return caller.Narrow(customer)
 }
 
 // SettlementsOfKeys answers each key's settlements at its place.

@@ -77,14 +77,11 @@ type OrderFilter struct {
 // ListOrders returns a page of orders, in order of creation.
 func (s *Service) ListOrders(ctx context.Context, caller auth.Caller, f OrderFilter, p paging.Request[domain.OrderID]) (paging.Page[*sqlc.Order], error) {
 	arg := sqlc.ListOrdersParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
-	if f.CustomerID != nil {
-		arg.CustomerID = *f.CustomerID
-	}
 	if f.Status != nil {
 		arg.Status = *f.Status
 	}
 	var ok bool
-	if arg.CustomerID, ok = caller.Narrow(arg.CustomerID); !ok {
+	if arg.CustomerID, ok = caller.Narrow(f.CustomerID); !ok {
 		return paging.Page[*sqlc.Order]{}, nil
 	}
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Order, error) {
