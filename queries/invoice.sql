@@ -56,6 +56,9 @@ RETURNING *;
 -- name: FindInvoiceOfOperation :one
 SELECT * FROM invoices WHERE tenant_id = @tenant_id AND operation_id = @operation_id;
 
+-- name: FindInvoicesOfOperations :many
+SELECT * FROM invoices WHERE tenant_id = @tenant_id AND operation_id = ANY(sqlc.slice('operation_ids'));
+
 -- name: GetInvoices :many
 SELECT * FROM invoices WHERE tenant_id = @tenant_id AND id = ANY(sqlc.slice('ids'));
 

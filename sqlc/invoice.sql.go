@@ -196,6 +196,63 @@ func (q *Queries) FindInvoiceOfOperation(ctx context.Context, arg FindInvoiceOfO
 	return &i, err
 }
 
+const findInvoicesOfOperations = `-- name: FindInvoicesOfOperations :many
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices WHERE tenant_id = $1 AND operation_id = ANY($2)
+`
+
+type FindInvoicesOfOperationsParams struct {
+	TenantID     domain.TenantID
+	OperationIds []domain.OperationID
+}
+
+func (q *Queries) FindInvoicesOfOperations(ctx context.Context, arg FindInvoicesOfOperationsParams) ([]*Invoice, error) {
+	rows, err := q.db.Query(ctx, findInvoicesOfOperations, arg.TenantID, arg.OperationIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Invoice{}
+	for rows.Next() {
+		var i Invoice
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.Kind,
+			&i.Status,
+			&i.SeriesID,
+			&i.PeriodStart,
+			&i.Sequence,
+			&i.Number,
+			&i.IssueDate,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RoundingAdjustment,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.UsageMonth,
+			&i.WaivedBy,
+			&i.WaiveReason,
+			&i.ExemptionID,
+			&i.WaiveVerifiedAt,
+			&i.PaidAt,
+			&i.PaymentReference,
+			&i.VoidedAt,
+			&i.VoidReason,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const getInvoices = `-- name: GetInvoices :many
 SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices WHERE tenant_id = $1 AND id = ANY($2)
 `

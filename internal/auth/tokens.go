@@ -16,7 +16,7 @@ import (
 // Tokens makes, lists, revokes and recognises access tokens.
 type Tokens struct {
 	db      *txn.DB
-	lookups *join.Group[presented, *sqlc.AccessToken]
+	lookups *join.Group[struct{}, presented, *sqlc.AccessToken] // all in one line
 }
 
 // presented is a token as a request presents it.
@@ -40,7 +40,7 @@ func (t *Tokens) Authenticate(ctx context.Context, token string) (Caller, error)
 	if !ok {
 		return Caller{}, errNoToken
 	}
-	row, err := t.lookups.Do(ctx, presented{tenant, [32]byte(hashToken(token))})
+	row, err := t.lookups.Do(ctx, struct{}{}, presented{tenant, [32]byte(hashToken(token))})
 	switch {
 	case errors.Is(err, join.ErrFull), err != nil && ctx.Err() != nil: // full, or the caller is gone
 		return Caller{}, domain.Busy().Because(err)
@@ -61,7 +61,7 @@ func (t *Tokens) Authenticate(ctx context.Context, token string) (Caller, error)
 var errNoToken = domain.Refuse(domain.CodeUnauthenticated, nil, "the access token is not valid")
 
 // lookUp is the one statement of requests that arrived together.
-func (t *Tokens) lookUp(ctx context.Context, requests []presented) ([]*sqlc.AccessToken, error) {
+func (t *Tokens) lookUp(ctx context.Context, _ struct{}, requests []presented) ([]*sqlc.AccessToken, error) {
 	arg := sqlc.EveryPresentedTokenParams{}
 	for _, r := range requests {
 		arg.TenantIds = append(arg.TenantIds, domain.UUID(r.tenant))

@@ -94,7 +94,9 @@ func Connect(ctx context.Context, w *World, migrate bool) (app *App, err error) 
 	app.DB = txn.New(app.Pool, txn.Settings{
 		AcquireTimeout: w.Config.AcquireTimeout, WriteTimeout: w.Config.MutationTimeout, Logger: w.Logger,
 	})
-	app.Tokens, app.Invoicing = auth.NewTokens(app.DB), invoicing.New(app.DB)
+	app.Tokens, app.Invoicing = auth.NewTokens(app.DB), invoicing.New(app.DB).WithJoining(invoicing.Joining{
+		Batch: w.Config.AllocationBatch, Queue: w.Config.AllocationQueue,
+	})
 	app.Provider = payment.NewSimulated(app.DB, w.Config.SimulatedDelay, w.Config.WebhookSecrets)
 	app.Ordering, app.Metering = ordering.New(app.DB, app.Provider).WithInvoices(metering.ApplyFact), metering.New(app.DB)
 	return app, nil

@@ -36,6 +36,8 @@ type Config struct {
 	MaxConns          int32         `env:"COUNTERSIGN_DATABASE_MAX_CONNS" envDefault:"20" desc:"connections to the database, at most"`
 	AcquireTimeout    time.Duration `env:"COUNTERSIGN_DATABASE_ACQUIRE_TIMEOUT" envDefault:"2s" desc:"how long a request waits for a connection before it is answered BUSY"`
 	MutationTimeout   time.Duration `env:"COUNTERSIGN_MUTATION_TIMEOUT" envDefault:"10s" desc:"how long an accepted mutation may take, whether its client waits or not"`
+	AllocationBatch   int           `env:"COUNTERSIGN_ALLOCATION_BATCH" envDefault:"128" desc:"allocations of one series that share a transaction when they arrive together, at most; 1 switches joining off"`
+	AllocationQueue   int           `env:"COUNTERSIGN_ALLOCATION_QUEUE" envDefault:"10000" desc:"allocations that wait for a transaction to share, at most; further ones are answered BUSY"`
 	WebhookSecrets    []string      `env:"COUNTERSIGN_SIMULATED_WEBHOOK_SECRETS" desc:"secrets that sign the simulated provider's webhooks, comma-separated, two during a rotation: at least 16 characters each, or whsec_ and base 64; required in production, a known one in development"`
 	SimulatedDelay    time.Duration `env:"COUNTERSIGN_SIMULATED_DELAY" envDefault:"3s" desc:"how long the simulated provider takes for the method sim_slow"`
 	ReconcileInterval time.Duration `env:"COUNTERSIGN_RECONCILE_INTERVAL" envDefault:"1m" desc:"how often payments of unknown outcome are looked up; those at least as old as this"`
@@ -72,6 +74,10 @@ func (c Config) check() error {
 		return errors.New("COUNTERSIGN_DATA_DIR is empty, and DATABASE_URL is not set")
 	case c.MaxConns < 1:
 		return errors.New("COUNTERSIGN_DATABASE_MAX_CONNS is at least 1")
+	case c.AllocationBatch < 1 || c.AllocationBatch > 1000:
+		return errors.New("COUNTERSIGN_ALLOCATION_BATCH is 1 to 1000")
+	case c.AllocationQueue < 1:
+		return errors.New("COUNTERSIGN_ALLOCATION_QUEUE is at least 1")
 	}
 	if c.PostgresBin != "" {
 		if _, err := os.Stat(filepath.Join(c.PostgresBin, "postgres")); err != nil {
@@ -116,6 +122,7 @@ func firstFault(err error) error {
 var kinds = map[reflect.Type]string{
 	reflect.TypeFor[time.Duration](): "a duration such as 10s",
 	reflect.TypeFor[int32]():         "a whole number",
+	reflect.TypeFor[int]():           "a whole number",
 	reflect.TypeFor[slog.Level]():    "DEBUG, INFO, WARN or ERROR",
 }
 

@@ -3,6 +3,7 @@ package invoicing
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"countersign/internal/auth"
 	"countersign/internal/domain"
@@ -26,20 +27,28 @@ var errMoveCounter = errors.New("the counter is to be moved first")
 
 // Allocate gives an invoice the next number of its series. It is one statement and one round trip
 // while the counter stands on the day of issue; the first invoice of a day moves the counter
-// first, in one transaction with its own number.
+// first, in one transaction with its own number. Allocations that arrive while one of their series
+// is in flight share the next statement, unless joining is switched off.
 func (s *Service) Allocate(ctx context.Context, caller auth.Caller, in AllocateInvoiceInput) (txn.Outcome[*sqlc.Invoice], error) {
 	a, err := newAllocation(caller, in)
 	if err != nil {
 		return txn.Outcome[*sqlc.Invoice]{}, err
 	}
-	write := txn.Write[*sqlc.Invoice]{Operation: a.op, Apply: a.take, Find: a.find, OneStatement: true}
-	out, err := txn.Run(ctx, s.db, write)
-	// After an unknown outcome a counter on another day is no answer: the number may be taken.
-	if unknown := (*domain.OutcomeUnknownError)(nil); errors.Is(err, errMoveCounter) && !errors.As(err, &unknown) {
-		write.Apply, write.OneStatement = a.moveAndTake, false
-		out, err = txn.Run(ctx, s.db, write)
+	if s.joined != nil {
+		return s.joined.allocate(ctx, a)
+	}
+	out, err := txn.Run(ctx, s.db, a.write())
+	if counterAway(err) {
+		out, err = txn.Run(ctx, s.db, a.moving())
 	}
 	return out, err
+}
+
+// counterAway says that an allocation found its counter elsewhere. After an unknown outcome that is
+// no answer: the number may be taken.
+func counterAway(err error) bool {
+	unknown := (*domain.OutcomeUnknownError)(nil)
+	return errors.Is(err, errMoveCounter) && !errors.As(err, &unknown)
 }
 
 // allocation is one allocation at work: what was asked, checked, under the ids it keeps on every
@@ -61,16 +70,42 @@ func newAllocation(caller auth.Caller, in AllocateInvoiceInput) (a allocation, e
 	return a, err
 }
 
+// write is the allocation while the counter stands right: one statement.
+func (a allocation) write() txn.Write[*sqlc.Invoice] {
+	return txn.Write[*sqlc.Invoice]{Operation: a.op, Apply: a.take, Find: a.find, OneStatement: true}
+}
+
+// moving is the allocation that moves the counter first: a transaction of several statements.
+func (a allocation) moving() txn.Write[*sqlc.Invoice] {
+	return txn.Write[*sqlc.Invoice]{Operation: a.op, Apply: a.moveAndTake, Find: a.find}
+}
+
 // take takes the number, if the counter stands right.
 func (a allocation) take(ctx context.Context, tx txn.Tx) (*sqlc.Invoice, error) {
-	rows, err := tx.AllocateInvoices(ctx, a.params(tx.Now, a.in.IssueDate))
+	return takeOne(ctx, tx, a, a.in.IssueDate)
+}
+
+func takeOne(ctx context.Context, tx txn.Tx, a allocation, issueDate *domain.Date) (*sqlc.Invoice, error) {
+	rows, err := take(ctx, tx, []allocation{a}, issueDate)
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// take takes the numbers of allocations from one series and for one day, in their order, by one
+// statement: all of them or none.
+func take(ctx context.Context, tx txn.Tx, of []allocation, issueDate *domain.Date) ([]*sqlc.Invoice, error) {
+	rows, err := tx.AllocateInvoices(ctx, params(of, tx.Now, issueDate))
 	switch {
 	case err != nil:
 		return nil, err
 	case len(rows) == 0:
 		return nil, errMoveCounter
+	case len(rows) != len(of):
+		return nil, fmt.Errorf("%d allocations made %d invoices", len(of), len(rows))
 	}
-	return rows[0], nil
+	return rows, nil
 }
 
 // moveAndTake locks the counter, lets the domain decide the day of issue, moves the counter there
@@ -91,11 +126,7 @@ func (a allocation) moveAndTake(ctx context.Context, tx txn.Tx) (*sqlc.Invoice, 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := tx.AllocateInvoices(ctx, a.params(tx.Now, &date))
-	if err != nil {
-		return nil, err
-	}
-	return rows[0], nil
+	return takeOne(ctx, tx, a, &date)
 }
 
 // moveCounter moves a locked counter to the day on which its next number is issued.
@@ -125,24 +156,33 @@ func (a allocation) find(ctx context.Context, q *sqlc.Queries) (txn.Found[*sqlc.
 	if err != nil {
 		return txn.Found[*sqlc.Invoice]{}, err
 	}
-	return txn.Found[*sqlc.Invoice]{Value: row, Fingerprint: row.OperationFingerprint, Own: row.ID == a.id}, nil
+	return a.found(row), nil
 }
 
-// params are the statement's, for a batch of this one allocation.
-func (a allocation) params(now domain.Version, issueDate *domain.Date) sqlc.AllocateInvoicesParams {
+func (a allocation) found(row *sqlc.Invoice) txn.Found[*sqlc.Invoice] {
+	return txn.Found[*sqlc.Invoice]{Value: row, Fingerprint: row.OperationFingerprint, Own: row.ID == a.id}
+}
+
+// params are the statement's, for allocations of one series.
+func params(of []allocation, now domain.Version, issueDate *domain.Date) sqlc.AllocateInvoicesParams {
 	p := sqlc.AllocateInvoicesParams{
-		TenantID: a.caller.TenantID, SeriesID: a.in.SeriesID, IssueDate: issueDate, Now: now.Time,
-		Ids: []domain.UUID{domain.UUID(a.id)}, CustomerIds: []domain.UUID{domain.UUID(a.in.CustomerID)},
-		Currencies: []string{string(a.in.Currency)}, TotalsMinor: []int64{int64(a.total)},
-		OperationIds: []domain.UUID{domain.UUID(a.op.ID)}, OperationFingerprints: [][]byte{a.op.Fingerprint},
-		CreatedBys: []string{a.op.By},
+		TenantID: of[0].caller.TenantID, SeriesID: of[0].in.SeriesID, IssueDate: issueDate, Now: now.Time,
 	}
-	for i, line := range a.in.Lines {
-		p.LineInvoiceIds = append(p.LineInvoiceIds, domain.UUID(a.id))
-		p.LinePositions = append(p.LinePositions, int32(i+1))
-		p.LineDescriptions = append(p.LineDescriptions, line.Description)
-		p.LineQuantities = append(p.LineQuantities, int64(line.Quantity))
-		p.LineUnitAmounts = append(p.LineUnitAmounts, int64(line.UnitAmountMinor))
+	for _, a := range of {
+		p.Ids = append(p.Ids, domain.UUID(a.id))
+		p.CustomerIds = append(p.CustomerIds, domain.UUID(a.in.CustomerID))
+		p.Currencies = append(p.Currencies, string(a.in.Currency))
+		p.TotalsMinor = append(p.TotalsMinor, int64(a.total))
+		p.OperationIds = append(p.OperationIds, domain.UUID(a.op.ID))
+		p.OperationFingerprints = append(p.OperationFingerprints, a.op.Fingerprint)
+		p.CreatedBys = append(p.CreatedBys, a.op.By)
+		for i, line := range a.in.Lines {
+			p.LineInvoiceIds = append(p.LineInvoiceIds, domain.UUID(a.id))
+			p.LinePositions = append(p.LinePositions, int32(i+1))
+			p.LineDescriptions = append(p.LineDescriptions, line.Description)
+			p.LineQuantities = append(p.LineQuantities, int64(line.Quantity))
+			p.LineUnitAmounts = append(p.LineUnitAmounts, int64(line.UnitAmountMinor))
+		}
 	}
 	return p
 }

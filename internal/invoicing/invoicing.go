@@ -17,10 +17,13 @@ import (
 )
 
 // Service holds the use cases.
-type Service struct{ db *txn.DB }
+type Service struct {
+	db     *txn.DB
+	joined *joined // nil: each allocation has a transaction of its own
+}
 
-// New makes a Service of a database.
-func New(db *txn.DB) *Service { return &Service{db: db} }
+// New makes a Service of a database. Its allocations are joined, within default bounds.
+func New(db *txn.DB) *Service { return (&Service{db: db}).WithJoining(Joining{}) }
 
 // notFound is NOT_FOUND where a row was expected, about a field of the input.
 func notFound(err error, noun, field string) error {

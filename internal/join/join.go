@@ -1,6 +1,6 @@
 // Package join lets requests that arrive while one is in flight share the next: many requests,
-// one statement. A request that is alone flies at once, and nothing is kept after landing, so
-// every answer was read after its request arrived.
+// one statement. A request that is alone flies at once, in its own goroutine, and nothing is kept
+// after landing, so every answer was read after its request arrived.
 package join
 
 import (
@@ -17,18 +17,19 @@ var ErrFull = errors.New("too many requests are waiting")
 // Limits of a Group.
 type Limits struct {
 	Batch   int           // requests in one flight, at most
-	Queue   int           // requests that wait, at most
+	Queue   int           // requests that wait, of all keys together, at most
 	Timeout time.Duration // of one flight
 }
 
-// Group joins requests. Requests of one flight are answered in the order they are handed over.
-type Group[Req, Res any] struct {
-	fly    func(ctx context.Context, requests []Req) ([]Res, error)
+// Group joins the requests of each key, and of each key alone. Of one key one flight is in the air
+// at a time; requests are handed to it in the order in which they came.
+type Group[K comparable, Req, Res any] struct {
+	fly    func(ctx context.Context, key K, requests []Req) ([]Res, error)
 	limits Limits
 
 	mu      sync.Mutex
-	flying  bool
-	waiting []*seat[Req, Res]
+	flying  map[K][]*seat[Req, Res] // of each key in flight, who waits for the next one
+	waiting int
 }
 
 type seat[Req, Res any] struct {
@@ -39,103 +40,128 @@ type seat[Req, Res any] struct {
 }
 
 // New makes a group of fly, which answers each request at its place, or all with one error.
-func New[Req, Res any](limits Limits, fly func(ctx context.Context, requests []Req) ([]Res, error)) *Group[Req, Res] {
-	return &Group[Req, Res]{fly: fly, limits: limits}
+func New[K comparable, Req, Res any](limits Limits, fly func(ctx context.Context, key K, requests []Req) ([]Res, error)) *Group[K, Req, Res] {
+	return &Group[K, Req, Res]{fly: fly, limits: limits, flying: map[K][]*seat[Req, Res]{}}
 }
 
-// Do answers a request. A caller whose context ends leaves; if its request is in flight already,
-// the flight goes on, for the others too.
-func (g *Group[Req, Res]) Do(ctx context.Context, request Req) (Res, error) {
-	s := &seat[Req, Res]{request: request, landed: make(chan struct{})}
-	if err := g.board(s); err != nil {
+// Do answers a request. A caller whose context ends before its request departs leaves, and is told
+// so by the context's error: nothing was done. What has departed lands, within the flight's time.
+func (g *Group[K, Req, Res]) Do(ctx context.Context, key K, request Req) (Res, error) {
+	s := &seat[Req, Res]{request: request}
+	if err := ctx.Err(); err != nil {
 		return s.result, err
+	}
+	alone, err := g.board(key, s)
+	switch {
+	case err != nil:
+		return s.result, err
+	case alone:
+		g.flight(key, []*seat[Req, Res]{s})
+		if next := g.depart(key); next != nil {
+			go g.flyAll(key, next)
+		}
+		return s.result, s.err
 	}
 	select {
 	case <-s.landed:
-		return s.result, s.err
 	case <-ctx.Done():
-		g.leave(s)
-		var none Res // s belongs to the flight
-		return none, ctx.Err()
+		if g.leave(key, s) {
+			return s.result, ctx.Err()
+		}
+		<-s.landed
 	}
+	return s.result, s.err
 }
 
-// Waiting is how many requests wait for the next flight: the queue's gauge.
-func (g *Group[Req, Res]) Waiting() int {
+// Waiting is how many requests wait for a flight: the queue's gauge.
+func (g *Group[K, Req, Res]) Waiting() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.waiting)
+	return g.waiting
 }
 
-func (g *Group[Req, Res]) board(s *seat[Req, Res]) error {
+// board takes a seat in the next flight of a key; alone says that this is its own, at once.
+func (g *Group[K, Req, Res]) board(key K, s *seat[Req, Res]) (alone bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.waiting) >= g.limits.Queue {
-		return ErrFull
+	waiting, flying := g.flying[key]
+	switch {
+	case !flying:
+		g.flying[key] = nil
+		return true, nil
+	case g.waiting >= g.limits.Queue:
+		return false, ErrFull
 	}
-	g.waiting = append(g.waiting, s)
-	if !g.flying {
-		g.flying = true
-		go g.flyAll()
-	}
-	return nil
+	s.landed = make(chan struct{})
+	g.flying[key] = append(waiting, s)
+	g.waiting++
+	return false, nil
 }
 
-// leave gives up a seat that has not departed.
-func (g *Group[Req, Res]) leave(s *seat[Req, Res]) {
+// leave gives up a seat; it is too late where the flight has departed.
+func (g *Group[K, Req, Res]) leave(key K, s *seat[Req, Res]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i, w := range g.waiting {
+	waiting := g.flying[key]
+	for i, w := range waiting {
 		if w == s {
-			g.waiting = append(g.waiting[:i], g.waiting[i+1:]...)
-			return
+			g.flying[key] = append(waiting[:i:i], waiting[i+1:]...)
+			g.waiting--
+			return true
 		}
 	}
+	return false
 }
 
-// flyAll flies until nobody waits.
-func (g *Group[Req, Res]) flyAll() {
-	for {
-		seats := g.depart()
-		if len(seats) == 0 {
-			return
-		}
-		results, err := g.flight(seats)
-		for i, s := range seats {
-			if s.err = err; err == nil {
-				s.result = results[i]
-			}
+// flyAll flies a key until nobody waits.
+func (g *Group[K, Req, Res]) flyAll(key K, seats []*seat[Req, Res]) {
+	for ; seats != nil; seats = g.depart(key) {
+		g.flight(key, seats)
+		for _, s := range seats {
 			close(s.landed)
 		}
 	}
 }
 
-// depart takes who waits, at most a batch; if nobody does, the next to come starts anew.
-func (g *Group[Req, Res]) depart() []*seat[Req, Res] {
+// depart takes who waits, at most a batch. If nobody does, nothing is kept of the key.
+func (g *Group[K, Req, Res]) depart(key K) []*seat[Req, Res] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := min(len(g.waiting), g.limits.Batch)
-	seats := append([]*seat[Req, Res](nil), g.waiting[:n]...)
-	g.waiting = append(g.waiting[:0], g.waiting[n:]...)
-	g.flying = n > 0
-	return seats
+	waiting := g.flying[key]
+	if len(waiting) == 0 {
+		delete(g.flying, key)
+		return nil
+	}
+	n := min(len(waiting), g.limits.Batch)
+	g.flying[key] = waiting[n:len(waiting):len(waiting)]
+	g.waiting -= n
+	return waiting[:n:n]
 }
 
 // flight makes one flight. It belongs to no request, so it has a deadline of its own, and a panic
 // in it is an error to its passengers instead of the end of the process.
-func (g *Group[Req, Res]) flight(seats []*seat[Req, Res]) (results []Res, err error) {
+func (g *Group[K, Req, Res]) flight(key K, seats []*seat[Req, Res]) {
 	ctx, cancel := context.WithTimeout(context.Background(), g.limits.Timeout)
 	defer cancel()
+	requests := make([]Req, len(seats))
+	for i, s := range seats {
+		requests[i] = s.request
+	}
+	results, err := g.safely(ctx, key, requests)
+	for i, s := range seats {
+		if s.err = err; err == nil {
+			s.result = results[i]
+		}
+	}
+}
+
+func (g *Group[K, Req, Res]) safely(ctx context.Context, key K, requests []Req) (results []Res, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic in a joined flight: %v", p)
 		}
 	}()
-	requests := make([]Req, len(seats))
-	for i, s := range seats {
-		requests[i] = s.request
-	}
-	results, err = g.fly(ctx, requests)
+	results, err = g.fly(ctx, key, requests)
 	if err == nil && len(results) != len(requests) {
 		err = fmt.Errorf("a joined flight answered %d of %d requests", len(results), len(requests))
 	}

@@ -11,6 +11,9 @@ import (
 	"countersign/internal/join"
 )
 
+// one is the key of tests that need no other.
+const one = "one"
+
 var limits = join.Limits{Batch: 100, Queue: 1000, Timeout: time.Minute}
 
 // echo is a flight that answers each request with itself and waits at a gate on the way.
@@ -21,14 +24,14 @@ type echo struct {
 
 func newEcho() *echo { return &echo{make(chan []int, 100), make(chan struct{}, 100)} }
 
-func (e *echo) fly(_ context.Context, requests []int) ([]int, error) {
+func (e *echo) fly(_ context.Context, _ string, requests []int) ([]int, error) {
 	e.started <- requests
 	<-e.gate
 	return requests, nil
 }
 
 // untilWaiting returns when n requests wait.
-func untilWaiting(g *join.Group[int, int], n int) {
+func untilWaiting(g *join.Group[string, int, int], n int) {
 	for g.Waiting() < n {
 		runtime.Gosched()
 	}
@@ -38,7 +41,7 @@ func TestARequestAloneFliesAtOnce(t *testing.T) {
 	t.Parallel()
 	e := newEcho()
 	e.gate <- struct{}{}
-	got, err := join.New(limits, e.fly).Do(t.Context(), 7)
+	got, err := join.New(limits, e.fly).Do(t.Context(), one, 7)
 	if got != 7 || err != nil {
 		t.Fatalf("got %d, %v", got, err)
 	}
@@ -53,7 +56,7 @@ func TestArrivalsDuringAFlightShareTheNext(t *testing.T) {
 	var wg sync.WaitGroup
 	do := func(n int) {
 		wg.Go(func() {
-			if got, err := g.Do(t.Context(), n); got != n || err != nil {
+			if got, err := g.Do(t.Context(), one, n); got != n || err != nil {
 				t.Errorf("request %d: got %d, %v", n, got, err)
 			}
 		})
@@ -79,11 +82,11 @@ func TestAFullQueueRefuses(t *testing.T) {
 	e := newEcho()
 	g := join.New(join.Limits{Batch: 1, Queue: 1, Timeout: time.Minute}, e.fly)
 	var wg sync.WaitGroup
-	wg.Go(func() { _, _ = g.Do(t.Context(), 1) })
+	wg.Go(func() { _, _ = g.Do(t.Context(), one, 1) })
 	<-e.started
-	wg.Go(func() { _, _ = g.Do(t.Context(), 2) })
+	wg.Go(func() { _, _ = g.Do(t.Context(), one, 2) })
 	untilWaiting(g, 1)
-	if _, err := g.Do(t.Context(), 3); !errors.Is(err, join.ErrFull) {
+	if _, err := g.Do(t.Context(), one, 3); !errors.Is(err, join.ErrFull) {
 		t.Errorf("got %v, want ErrFull", err)
 	}
 	e.gate <- struct{}{}
@@ -99,16 +102,16 @@ func TestACallerThatHangsUpHurtsNobody(t *testing.T) {
 	g := join.New(limits, e.fly)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if got, err := g.Do(t.Context(), 1); got != 1 || err != nil {
+		if got, err := g.Do(t.Context(), one, 1); got != 1 || err != nil {
 			t.Errorf("the first: got %d, %v", got, err)
 		}
 	})
 	<-e.started
 	ctx, hangUp := context.WithCancel(t.Context())
 	gone := make(chan error)
-	go func() { _, err := g.Do(ctx, 2); gone <- err }()
+	go func() { _, err := g.Do(ctx, one, 2); gone <- err }()
 	wg.Go(func() {
-		if got, err := g.Do(t.Context(), 3); got != 3 || err != nil {
+		if got, err := g.Do(t.Context(), one, 3); got != 3 || err != nil {
 			t.Errorf("the neighbour: got %d, %v", got, err)
 		}
 	})
@@ -127,16 +130,16 @@ func TestACallerThatHangsUpHurtsNobody(t *testing.T) {
 
 func TestAPanicIsAnErrorOfItsFlightAlone(t *testing.T) {
 	t.Parallel()
-	g := join.New(limits, func(_ context.Context, requests []int) ([]int, error) {
+	g := join.New(limits, func(_ context.Context, _ string, requests []int) ([]int, error) {
 		if requests[0] == 0 {
 			panic("no zero")
 		}
 		return requests, nil
 	})
-	if _, err := g.Do(t.Context(), 0); err == nil {
+	if _, err := g.Do(t.Context(), one, 0); err == nil {
 		t.Error("a panic was answered as a success")
 	}
-	if got, err := g.Do(t.Context(), 1); got != 1 || err != nil {
+	if got, err := g.Do(t.Context(), one, 1); got != 1 || err != nil {
 		t.Errorf("after a panic: got %d, %v", got, err)
 	}
 }

@@ -53,13 +53,21 @@ var ErrRefused = errors.New("a guard refused the write")
 // and everything else is OUTCOME_UNKNOWN: the first run may still be on its way.
 func Run[T any](ctx context.Context, db *DB, w Write[T]) (Outcome[T], error) {
 	if ctx.Err() != nil { // the client is gone before anything began
-		return Outcome[T]{}, domain.Refuse(domain.CodeUnavailable, nil, "the request was cancelled before it began")
+		return Outcome[T]{}, ErrCancelled
 	}
+	return run(ctx, db, w, nil)
+}
+
+// ErrCancelled is the answer to a client that hung up before its write began: there is no effect.
+var ErrCancelled = domain.Refuse(domain.CodeUnavailable, nil, "the request was cancelled before it began")
+
+// run is Run; earlier is how a first attempt has failed already, if one was made.
+func run[T any](ctx context.Context, db *DB, w Write[T], earlier error) (Outcome[T], error) {
 	accepted := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithTimeout(accepted, db.WriteTimeout)
 	defer cancel()
 
-	if w.KeyGiven { // a replay is decided before anything else
+	if v, _ := classify(earlier); w.KeyGiven && v != lost { // a replay is decided before anything else
 		switch out, err := replay(ctx, db, w); {
 		case err == nil || !errors.Is(err, pgx.ErrNoRows):
 			return out, err
@@ -68,7 +76,11 @@ func Run[T any](ctx context.Context, db *DB, w Write[T]) (Outcome[T], error) {
 	var unknown bool  // an answer to COMMIT was lost
 	var repeated bool // the one retry of againOnce is spent
 	for attempt := 1; ; attempt++ {
-		value, err := attemptOnce(ctx, db, w)
+		var value T
+		err := earlier
+		if earlier = nil; err == nil {
+			value, err = attemptOnce(ctx, db, w)
+		}
 		if err == nil {
 			return Outcome[T]{Value: value, Key: w.Key, KeyMade: !w.KeyGiven}, nil
 		}
@@ -113,6 +125,11 @@ func replay[T any](ctx context.Context, db *DB, w Write[T]) (Outcome[T], error) 
 	if err != nil {
 		return Outcome[T]{}, err
 	}
+	return w.replayed(found)
+}
+
+// replayed answers with what was found under the write's operation.
+func (w Write[T]) replayed(found Found[T]) (Outcome[T], error) {
 	if !found.Fingerprint.Equal(w.Fingerprint) {
 		return Outcome[T]{}, w.KeyReused()
 	}
