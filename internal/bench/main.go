@@ -1,8 +1,15 @@
-// Command bench measures the real server over HTTP and GraphQL. Allocation is measured against the
-// textbook transaction, run by pgbench on the same PostgreSQL in the same run: machines are noisy,
-// so the ratio of the two is the figure to look at. Orders, each with its payment, follow.
+// Command bench measures the real server over HTTP and GraphQL, and beside it, in the same run on the
+// same PostgreSQL and the same tables, what pgbench reaches there: machines are noisy, so the
+// ratios are the figures to look at.
 //
-//	go run ./internal/bench [-seconds 10] [-connections 64] [-series 1000]
+//	go run ./internal/bench [-seconds 3] [-repeats 3] [-connections 1,16,64] [-series 1000] [-out build/bench]
+//
+// Four ways to number invoices take turns: the textbook transaction and the product's single
+// statement, both by pgbench, and the server with joining off and on; on one hot series, and spread
+// over many. Each is warmed up, measured, and measured again in later rounds; medians are told. With
+// -invoices the hot series is measured again when the table holds so many.
+//
+// It writes figures.json and throughput.svg beside the table that it prints.
 package main
 
 import (
@@ -10,80 +17,90 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
-
-	"countersign/internal/localpg"
 )
 
+// plan is what to measure.
+type plan struct {
+	binary      string
+	length      time.Duration
+	warmUp      time.Duration
+	repeats     int
+	connections []int
+	series      int
+	invoices    int
+	out         string
+}
+
 func main() {
-	seconds := flag.Int("seconds", 10, "how long each measurement takes")
-	connections := flag.Int("connections", 64, "clients at once")
-	series := flag.Int("series", 1000, "how many series the second measurement spreads over")
-	binary := flag.String("binary", "bin/countersign", "the server")
+	var p plan
+	seconds := flag.Float64("seconds", 3, "how long each measurement takes")
+	connections := flag.String("connections", "1,16,64", "clients at once")
+	flag.IntVar(&p.repeats, "repeats", 3, "how often each measurement is made")
+	flag.IntVar(&p.series, "series", 1000, "how many series the second part spreads over")
+	flag.IntVar(&p.invoices, "invoices", 0, "measure the hot series again with so many invoices in the table")
+	flag.StringVar(&p.binary, "binary", "bin/countersign", "the server")
+	flag.StringVar(&p.out, "out", "build/bench", "where to write figures.json and throughput.svg")
 	flag.Parse()
-	if err := bench(context.Background(), *binary, time.Duration(*seconds)*time.Second, *connections, *series); err != nil {
+	p.length = time.Duration(*seconds * float64(time.Second))
+	p.warmUp = max(p.length/4, 500*time.Millisecond)
+	err := p.parseConnections(*connections)
+	if err == nil {
+		err = p.run(context.Background())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-// bench runs everything on a database of its own, which it removes.
-func bench(ctx context.Context, binary string, length time.Duration, connections, series int) error {
-	dir, err := os.MkdirTemp("", "countersign-bench-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	data := filepath.Join(dir, "data")
-	s, err := startServer(binary, data)
-	if err != nil {
-		return err
-	}
-	defer s.stop()
-	pg, err := localpg.Start(ctx, localpg.Config{DataDir: data})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = pg.Close() }()
-
-	many, err := s.createSeries(ctx, series)
-	if err != nil {
-		return err
-	}
-	baseline, err := newBaseline(ctx, pg.URL(), series)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%d connections, %v each, Go client and server and PostgreSQL on one machine\n\n", connections, length)
-	fmt.Printf("| | per second | p50 ms | p99 ms | against pgbench |\n|---|---|---|---|---|\n")
-	for _, c := range []struct {
-		name  string
-		over  []string
-		texts int
-	}{{"one hot series", many[:1], 1}, {fmt.Sprintf("%d series", series), many, series}} {
-		textbook, err := baseline.run(ctx, connections, length, c.texts)
-		if err != nil {
-			return err
+func (p *plan) parseConnections(list string) error {
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return fmt.Errorf("-connections is a list such as 1,16,64")
 		}
-		fmt.Printf("| %s, pgbench's textbook transaction | %.0f | %.1f | | 1 |\n", c.name, textbook.perSecond, textbook.p50)
-		got, err := s.load(ctx, connections, length, s.allocation(c.over))
-		if err != nil {
-			return err
-		}
-		fmt.Printf("| %s, the server | %.0f | %.1f | %.1f | %.2f |\n", c.name, got.perSecond, got.p50, got.p99, got.perSecond/textbook.perSecond)
+		p.connections = append(p.connections, n)
 	}
-	orders, err := s.load(ctx, connections, length, s.order())
-	if err != nil {
-		return err
-	}
-	fmt.Printf("| orders, charged at once by the simulated provider | %.0f | %.1f | %.1f | |\n", orders.perSecond, orders.p50, orders.p99)
-	revoked, err := s.revoke(ctx, 20, 16)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("\n16 keys of one customer revoked at once, 20 times: %.0f revocations/s; attempts to place each: %.1f on average, %d at worst\n",
-		revoked.perSecond, revoked.mean, revoked.worst)
-	fmt.Printf("\npeak memory of the server: %s\n", s.peakMemory())
 	return nil
+}
+
+// run measures everything on a database of its own, which it removes.
+func (p *plan) run(ctx context.Context) error {
+	b, err := newStand(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	r := &report{Connections: p.connections, Repeats: p.repeats, Seconds: p.length.Seconds(), Machine: machine(), PostgreSQL: b.version}
+	for round := range p.repeats {
+		for _, series := range []int{1, p.series} {
+			for _, connections := range p.connections {
+				for _, w := range b.ways {
+					got, err := w.measure(ctx, connections, series)
+					if err != nil {
+						return fmt.Errorf("%s, %d series, %d connections: %w", w.name, series, connections, err)
+					}
+					r.add(w.name, series, connections, got)
+				}
+			}
+		}
+		fmt.Fprintf(os.Stderr, "round %d of %d is done\n", round+1, p.repeats)
+	}
+	if r.Floor, err = b.floor(ctx); err != nil {
+		return err
+	}
+	if p.invoices > 0 {
+		if r.Large, err = b.large(ctx, p.invoices); err != nil {
+			return err
+		}
+	}
+	if err := b.others(ctx, r); err != nil {
+		return err
+	}
+	r.PeakMemoryMiB = b.on.peakMemory()
+	r.print(os.Stdout)
+	return r.write(p.out)
 }

@@ -10,9 +10,9 @@ import (
 
 // revocations are what revoking a customer's keys at once came to.
 type revocations struct {
-	perSecond float64
-	mean      float64 // attempts it took to place a settlement
-	worst     int
+	PerSecond float64 `json:"perSecond"`
+	Mean      float64 `json:"meanAttempts"` // to place a settlement
+	Worst     int     `json:"worstAttempts"`
 }
 
 // revoke makes rounds of so many keys of one customer, with usage, and revokes each round's at once:
@@ -39,7 +39,7 @@ func (s *server) revoke(ctx context.Context, rounds, keys int) (r revocations, e
 				if err != nil {
 					fault = err
 				}
-				attempts, placed, r.worst = attempts+n, placed+1, max(r.worst, n)
+				attempts, placed, r.Worst = attempts+n, placed+1, max(r.Worst, n)
 			})
 		}
 		group.Wait()
@@ -48,7 +48,7 @@ func (s *server) revoke(ctx context.Context, rounds, keys int) (r revocations, e
 			return r, fault
 		}
 	}
-	r.perSecond, r.mean = float64(placed)/took.Seconds(), float64(attempts)/float64(placed)
+	r.PerSecond, r.Mean = float64(placed)/took.Seconds(), float64(attempts)/float64(placed)
 	return r, nil
 }
 
