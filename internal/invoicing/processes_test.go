@@ -33,10 +33,11 @@ type job struct {
 	Customer domain.CustomerID
 	Name     string
 	Numbers  int
+	Joining  invoicing.Joining
 }
 
 func (s *shop) job(kind, name string, numbers int) job {
-	return job{kind, s.URL, s.caller.TenantID, s.series, s.customer, name, numbers}
+	return job{kind, s.URL, s.caller.TenantID, s.series, s.customer, name, numbers, joining}
 }
 
 // start starts a process of this test's binary that does the job.
@@ -91,7 +92,7 @@ func (j job) allocate(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	s := invoicing.New(txn.New(pool, txn.Settings{}))
+	s := invoicing.New(txn.New(pool, txn.Settings{})).WithJoining(j.Joining)
 	caller := auth.Caller{TenantID: j.Tenant, Role: domain.RoleService}
 	for i := range j.Numbers {
 		key := fmt.Sprintf("%s %d", j.Name, i)
@@ -152,7 +153,7 @@ func TestSixteenProcessesWhileBackendsAreTerminated(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	killed := make(chan int)
-	go func() { killed <- s.terminateBackends(ctx, t) }()
+	go func() { killed <- s.terminateBackends(ctx, t, processes*each) }()
 	workers.Wait()
 	stop()
 	if n := <-killed; n == 0 {
@@ -164,11 +165,11 @@ func TestSixteenProcessesWhileBackendsAreTerminated(t *testing.T) {
 	s.healthy(t)
 }
 
-// terminateBackends ends a backend at random, again and again until ctx ends, and returns how
-// many.
-func (s *shop) terminateBackends(ctx context.Context, t *testing.T) (killed int) {
+// terminateBackends ends a backend at random, again and again until ctx ends or enough have been
+// ended (on a slow machine nothing would ever finish), and returns how many.
+func (s *shop) terminateBackends(ctx context.Context, t *testing.T, enough int) (killed int) {
 	owner := s.Owner(t)
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && killed < enough {
 		var n int
 		err := owner.QueryRow(context.Background(), `SELECT count(pg_terminate_backend(pid)) FROM (
 			SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()

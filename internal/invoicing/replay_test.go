@@ -12,7 +12,7 @@ import (
 	"countersign/internal/txn"
 )
 
-func serviceOn(db *txn.DB) *invoicing.Service { return invoicing.New(db) }
+func serviceOn(db *txn.DB) *invoicing.Service { return invoicing.New(db).WithJoining(joining) }
 
 // The same key and input is the same invoice, marked replayed; another input under the key is
 // refused, and says nothing of the invoice.
@@ -41,10 +41,12 @@ func TestAKeyIsGoodForOneInvoice(t *testing.T) {
 }
 
 // The unique index on the operation decides between requests that overlap: sixteen with one key,
-// all past the look-up that finds nothing, make one invoice and move the counter by one.
+// all past the look-up that finds nothing, make one invoice and move the counter by one. Each has a
+// statement of its own, as if each had come to another server.
 func TestSixteenWithOneKeyAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
+	s.Service = s.WithJoining(invoicing.Joining{Batch: 1})
 	s.take(t, s.input())
 	key := "one"
 	in := s.input()

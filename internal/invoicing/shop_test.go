@@ -34,7 +34,7 @@ func newShopAt(t *testing.T, clock func() time.Time) *shop {
 	t.Helper()
 	d := testdb.New(t)
 	s := &shop{DB: d, db: txn.New(d.Pool, txn.Settings{Clock: clock})}
-	s.Service = invoicing.New(s.db)
+	s.Service = serviceOn(s.db)
 	tenant, _, err := s.CreateTenant(t.Context(), "shop", "Shop")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func (s *shop) newSeries(t *testing.T, code string, format domain.NumberFormat) 
 func (s *shop) secondServer(t *testing.T, clock func() time.Time) *shop {
 	other := *s
 	other.db = txn.New(s.NewPool(t, 0), txn.Settings{Clock: clock})
-	other.Service = invoicing.New(other.db)
+	other.Service = serviceOn(other.db)
 	return &other
 }
 

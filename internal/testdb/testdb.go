@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,11 +51,16 @@ var server = sync.OnceValues(func() (*localpg.Server, error) {
 
 var started atomic.Bool
 
-// Main runs a package's tests and leaves the server; the last package to leave stops it.
+// Main runs a package's tests, and once more after each turn, and leaves the server; the last
+// package to leave stops it.
 //
 //	func TestMain(m *testing.M) { os.Exit(testdb.Main(m)) }
-func Main(m *testing.M) int {
+func Main(m *testing.M, turns ...func()) int {
 	code := m.Run()
+	for _, turn := range turns {
+		turn()
+		code = max(code, m.Run())
+	}
 	if started.Load() {
 		if s, err := server(); err == nil {
 			_ = s.Close()
@@ -204,7 +210,7 @@ func makeTemplate() (string, error) {
 		}
 	}
 	// A clone has none of its template's settings per database, so the login has them everywhere.
-	for _, setting := range database.Timeouts {
+	for _, setting := range slices.Concat(database.Timeouts, database.Planning) {
 		if _, err := conn.Exec(ctx, "ALTER ROLE "+conn.Config().User+" SET "+setting); err != nil {
 			return "", err
 		}

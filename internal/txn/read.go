@@ -68,7 +68,8 @@ func snapshot[T any](ctx context.Context, conn *pgx.Conn, fn reading[T]) (value 
 		return value, err
 	}
 	defer rollback(tx)
-	if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+	// A report reads whole tables, which the login's settings are against.
+	if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', '0', true), set_config('enable_seqscan', 'on', true)"); err != nil {
 		return value, err
 	}
 	return fn(ctx, sqlc.New(tx))
