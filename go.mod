@@ -8,6 +8,7 @@ require (
 	github.com/bojanz/currency v1.5.1
 	github.com/caarlos0/env/v11 v11.4.2
 	github.com/cockroachdb/apd/v3 v3.2.3
+	github.com/go-json-experiment/json v1.27.2
 	github.com/gofrs/uuid/v5 v5.5.1
 	github.com/jackc/pgerrcode v0.0.0-20250907135507-afb5586c32a6
 	github.com/jackc/pgx/v5 v5.13.0

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"countersign/internal/domain"
 )
@@ -32,19 +34,24 @@ func decodeRequest(body []byte) (*graphql.RawParams, error) {
 
 // decodeJSON reads one JSON value, strictly; what names it in errors.
 func decodeJSON(what string, text []byte) (any, error) {
-	if !utf8.Valid(text) || hasLoneSurrogate(text) {
-		return nil, domain.BadInput("%s is not valid Unicode", what)
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	value, err := decodeValue(d, 0)
+	d := jsontext.NewDecoder(bytes.NewBuffer(text))
+	value, err := decodeValue(d)
 	if err != nil {
-		return nil, domain.BadInput("%s is not JSON, has a key twice, or is nested too deeply", what).Because(err)
+		return nil, domain.BadInput("%s is not JSON in UTF-8, has a key twice, or is nested too deeply", what).Because(faultOnly(err))
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
 		return nil, domain.BadInput("%s goes on behind its JSON value", what)
 	}
 	return value, nil
+}
+
+// faultOnly is what is wrong with a JSON text, without a word of it.
+func faultOnly(err error) error {
+	var fault *jsontext.SyntacticError
+	if errors.As(err, &fault) {
+		return fmt.Errorf("at byte %d", fault.ByteOffset)
+	}
+	return err
 }
 
 // newParams checks the keys of a request.
@@ -61,8 +68,7 @@ func newParams(object map[string]any) (*graphql.RawParams, error) {
 	if p.Query, ok = object["query"].(string); !ok {
 		return nil, domain.BadInput("query is a string, and required")
 	}
-	// A document has the same escapes, and its lexer would replace half a character, too.
-	if !utf8.ValidString(p.Query) || hasLoneSurrogate([]byte(p.Query)) {
+	if !utf8.ValidString(p.Query) || hasLoneSurrogate(p.Query) {
 		return nil, domain.BadInput("query is not valid Unicode")
 	}
 	if name := object["operationName"]; name != nil {
@@ -83,67 +89,70 @@ func newParams(object map[string]any) (*graphql.RawParams, error) {
 	return p, nil
 }
 
-var (
-	errTwice = errors.New("a key stands twice in one object")
-	errDeep  = errors.New("the value is nested too deeply")
-)
+var errDeep = errors.New("the value is nested too deeply")
 
 // maxNesting is how deep a JSON value may be nested: a megabyte of brackets must not become as
 // many stack frames.
 const maxNesting = 100
 
-// decodeValue reads one JSON value. encoding/json keeps the last of a key that stands twice; a
-// proxy in between may have read the first.
-func decodeValue(d *json.Decoder, depth int) (any, error) {
-	token, err := d.Token()
+// decodeValue reads one JSON value. The decoder refuses a key that stands twice, of which a proxy in
+// between may have read the other, and text that is not Unicode, half a character included.
+func decodeValue(d *jsontext.Decoder) (any, error) {
+	token, err := d.ReadToken()
 	if err != nil {
 		return nil, err
 	}
-	if depth > maxNesting {
+	if d.StackDepth() > maxNesting+1 {
 		return nil, errDeep
 	}
-	switch token {
-	case json.Number("-0"):
-		return math.Copysign(0, -1), nil // as a float it is no Int; gqlparser would make it the Int 0
-	case json.Delim('{'):
+	switch token.Kind() {
+	case '{':
 		object := map[string]any{}
-		for d.More() {
-			key, err := d.Token()
+		for d.PeekKind() != '}' {
+			key, err := d.ReadToken()
 			if err != nil {
 				return nil, err
 			}
-			name, _ := key.(string) // the decoder lets nothing else be a key
-			if _, twice := object[name]; twice {
-				return nil, errTwice
-			}
-			if object[name], err = decodeValue(d, depth+1); err != nil {
+			name := key.String()
+			if object[name], err = decodeValue(d); err != nil {
 				return nil, err
 			}
 		}
-		_, err := d.Token()
+		_, err := d.ReadToken()
 		return object, err
-	case json.Delim('['):
+	case '[':
 		list := []any{}
-		for d.More() {
-			value, err := decodeValue(d, depth+1)
+		for d.PeekKind() != ']' {
+			value, err := decodeValue(d)
 			if err != nil {
 				return nil, err
 			}
 			list = append(list, value)
 		}
-		_, err := d.Token()
+		_, err := d.ReadToken()
 		return list, err
+	case '"':
+		return token.String(), nil
+	case '0':
+		if token.String() == "-0" {
+			return math.Copysign(0, -1), nil // as a float it is no Int; gqlparser would make it the Int 0
+		}
+		return json.Number(token.String()), nil
+	case 't', 'f':
+		return token.Bool(), nil
 	}
-	return token, nil
+	return nil, nil
 }
 
-// hasLoneSurrogate finds an escape that is half a character; encoding/json would replace it, and
-// two different keys would become one.
-func hasLoneSurrogate(body []byte) bool {
+// hasLoneSurrogate finds an escape that is half a character in a document; its lexer would replace
+// it, and two different keys would become one.
+func hasLoneSurrogate(body string) bool {
 	for i := 0; i < len(body); i++ {
-		if body[i] != '\\' {
-			continue
+		next := strings.IndexByte(body[i:], '\\')
+		if next < 0 {
+			return false
 		}
+		i += next
 		unit, ok := escapedUnit(body[i:])
 		switch {
 		case !ok:
@@ -164,10 +173,10 @@ func hasLoneSurrogate(body []byte) bool {
 }
 
 // escapedUnit reads \uXXXX.
-func escapedUnit(s []byte) (uint64, bool) {
+func escapedUnit(s string) (uint64, bool) {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return 0, false
 	}
-	unit, err := strconv.ParseUint(string(s[2:6]), 16, 16)
+	unit, err := strconv.ParseUint(s[2:6], 16, 16)
 	return unit, err == nil
 }

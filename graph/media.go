@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"countersign/internal/domain"
@@ -100,7 +101,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, media string, s
 }
 
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, media string, status int, response any) {
-	body, err := json.Marshal(response)
+	body, err := encode(response)
 	if err != nil {
 		h.Logger.ErrorContext(r.Context(), "cannot encode an answer", slog.Any("error", err))
 		status, body = http.StatusInternalServerError, []byte(`{"errors":[{"message":"internal error","extensions":{"code":"INTERNAL"}}]}`)
@@ -111,4 +112,14 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, media string, st
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that is gone reads nothing
+}
+
+// encode makes the answer's body. The data of an operation is JSON already; encoding/json would read
+// all of it once more, so where it is the whole answer it is sent as it is.
+func encode(response any) ([]byte, error) {
+	r, ok := response.(*graphql.Response)
+	if !ok || len(r.Errors) > 0 || len(r.Extensions) > 0 || len(r.Data) == 0 {
+		return json.Marshal(response)
+	}
+	return append(append([]byte(`{"data":`), r.Data...), '}'), nil
 }
