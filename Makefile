@@ -27,7 +27,7 @@ build: ## Build bin/countersign.
 	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o bin/countersign .
 
 bench: build postgres ## Measure the server against pgbench, side by side.
-	CGO_ENABLED=0 go run ./internal/bench
+	CGO_ENABLED=0 go run ./internal/bench $(BENCH)
 
 generate: ## Make again what is generated from the queries and the schema.
 	$(TOOL) sqlc generate
