@@ -195,7 +195,8 @@ func makeTemplate() (string, error) {
 		return "", err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	name := "template_" + digest(migrationsText())
+	settings := slices.Concat(database.Timeouts, database.Planning)
+	name := "template_" + digest(migrationsText()+strings.Join(settings, ";"))
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock(1)"); err != nil { // released with the connection
 		return "", err
 	}
@@ -210,7 +211,7 @@ func makeTemplate() (string, error) {
 		}
 	}
 	// A clone has none of its template's settings per database, so the login has them everywhere.
-	for _, setting := range slices.Concat(database.Timeouts, database.Planning) {
+	for _, setting := range settings {
 		if _, err := conn.Exec(ctx, "ALTER ROLE "+conn.Config().User+" SET "+setting); err != nil {
 			return "", err
 		}
