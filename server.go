@@ -125,10 +125,13 @@ func (serveCmd) Run(ctx context.Context, w *command.World) (err error) {
 	}
 	defer func() { err = errors.Join(err, app.Close()) }()
 
+	limits := graph.DefaultLimits()
+	limits.Cost, limits.MutationFields, limits.RootFields = w.Config.MaxCost, w.Config.MaxMutations, w.Config.MaxRootFields
+	limits.Aliases, limits.Depth = w.Config.MaxAliases, w.Config.MaxDepth
 	server := &httpserver.Server{
 		GraphQL: graph.NewHandler(graph.Options{
 			Resolver:     &graph.Resolver{DB: app.DB, Invoicing: app.Invoicing, Ordering: app.Ordering, Metering: app.Metering},
-			Authenticate: app.Tokens.Authenticate, Explore: w.Config.Env == config.Development, Logger: w.Logger,
+			Authenticate: app.Tokens.Authenticate, Explore: w.Config.Env == config.Development, Limits: &limits, Logger: w.Logger,
 		}),
 		Webhooks: map[string]http.Handler{app.Provider.Name(): ordering.Webhook(app.Ordering, w.Logger)},
 		Ready: func(ctx context.Context) error {

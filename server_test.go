@@ -373,7 +373,7 @@ func TestConfigurationErrors(t *testing.T) {
 	for _, variable := range []string{
 		"COUNTERSIGN_ENV=staging", "LISTEN_ADDR=8080", "COUNTERSIGN_MUTATION_TIMEOUT=soon", "COUNTERSIGN_DATABASE_MAX_CONNS=0",
 		"DATABASE_URL=mysql://root:secret@localhost/", "DATABASE_DIRECT_URL=postgres://localhost/x", "COUNTERSIGN_LOG_LEVEL=LOUD",
-		"COUNTERSIGN_POSTGRES_BIN=/nowhere", "COUNTERSIGN_DRAIN_DELAY=-1s",
+		"COUNTERSIGN_POSTGRES_BIN=/nowhere", "COUNTERSIGN_DRAIN_DELAY=-1s", "COUNTERSIGN_MAX_COST=0", "COUNTERSIGN_MAX_MUTATIONS=many",
 	} {
 		name, _, _ := strings.Cut(variable, "=")
 		_, err := output(t, t.TempDir(), []string{variable}, "serve")

@@ -10,7 +10,6 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/executor"
-	"github.com/99designs/gqlgen/graphql/handler/lru"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 	"github.com/vektah/gqlparser/v2/validator/rules"
@@ -22,15 +21,13 @@ import (
 // MaxBody is the largest request body, in bytes.
 const MaxBody = 1 << 20
 
-// tokenLimit is the most tokens a document may have.
-const tokenLimit = 15_000
-
 // Options of a handler.
 type Options struct {
 	Resolver     *Resolver
 	Authenticate func(ctx context.Context, token string) (auth.Caller, error)
 	// Explore lets callers without a token read the schema, and suggests names near a misspelt one.
 	Explore bool
+	Limits  *Limits // nil: DefaultLimits
 	Logger  *slog.Logger
 }
 
@@ -46,14 +43,21 @@ type Handler struct {
 // the wrong status, and a request error with "data": null.
 func NewHandler(o Options) *Handler {
 	es := NewExecutableSchema(Config{Resolvers: o.Resolver})
+	limits := DefaultLimits()
+	if o.Limits != nil {
+		limits = *o.Limits
+	}
+	accepted := newDocuments()
 	h := &Handler{exec: executor.New(es), present: presenter{o.Logger}, Options: o}
 	h.exec.SetErrorPresenter(func(ctx context.Context, err error) *gqlerror.Error { return h.present.present(ctx, err) })
 	h.exec.SetRecoverFunc(h.present.recovered)
-	h.exec.SetParserTokenLimit(tokenLimit)
+	h.exec.SetParserTokenLimit(limits.Tokens)
 	h.exec.SetDisableSuggestion(!o.Explore)
 	h.exec.SetDefaultRulesFn(func() *rules.Rules { return documentRules(o.Explore) })
+	h.exec.SetQueryCache(accepted)
+	h.exec.Use(limiter{limits, accepted})
 	h.exec.Use(spelling{es.Schema()})
-	h.exec.SetQueryCache(lru.New[*ast.QueryDocument](1000))
+	h.exec.Use(costing{es.Schema(), limits.Cost})
 	h.exec.Use(accessRules)
 	h.exec.Use(sequence{})
 	h.exec.Use(sharing{})
@@ -157,7 +161,7 @@ func (h *Handler) execute(w http.ResponseWriter, r *http.Request, media string, 
 	op, faults := h.exec.CreateOperationContext(ctx, params)
 	if faults != nil {
 		response := h.exec.DispatchError(graphql.WithOperationContext(ctx, op), faults)
-		h.write(w, r, media, requestErrorStatus(media), requestError{response.Errors})
+		h.write(w, r, media, requestErrorStatus(media), requestError{few(response.Errors)})
 		return
 	}
 	if r.Method == http.MethodGet && op.Operation.Operation != ast.Query {

@@ -41,6 +41,11 @@ type Config struct {
 	WebhookSecrets    []string      `env:"COUNTERSIGN_SIMULATED_WEBHOOK_SECRETS" desc:"secrets that sign the simulated provider's webhooks, comma-separated, two during a rotation: at least 16 characters each, or whsec_ and base 64; required in production, a known one in development"`
 	SimulatedDelay    time.Duration `env:"COUNTERSIGN_SIMULATED_DELAY" envDefault:"3s" desc:"how long the simulated provider takes for the method sim_slow"`
 	ReconcileInterval time.Duration `env:"COUNTERSIGN_RECONCILE_INTERVAL" envDefault:"1m" desc:"how often payments of unknown outcome are looked up; those at least as old as this"`
+	MaxCost           int           `env:"COUNTERSIGN_MAX_COST" envDefault:"20000" desc:"what a GraphQL request may cost, at most: statements and rows, where every page is full"`
+	MaxMutations      int           `env:"COUNTERSIGN_MAX_MUTATIONS" envDefault:"10" desc:"root fields of a GraphQL mutation, at most"`
+	MaxRootFields     int           `env:"COUNTERSIGN_MAX_ROOT_FIELDS" envDefault:"20" desc:"root fields of a GraphQL query, at most"`
+	MaxAliases        int           `env:"COUNTERSIGN_MAX_ALIASES" envDefault:"100" desc:"aliases of a GraphQL document, at most"`
+	MaxDepth          int           `env:"COUNTERSIGN_MAX_DEPTH" envDefault:"20" desc:"levels of a GraphQL document, at most; the playground needs 15"`
 	ListenAddr        string        `env:"LISTEN_ADDR" envDefault:"127.0.0.1:8080" desc:"address to serve on; port 0 takes any free one"`
 	Env               Environment   `env:"COUNTERSIGN_ENV" envDefault:"development" desc:"development or production"`
 	LogLevel          slog.Level    `env:"COUNTERSIGN_LOG_LEVEL" envDefault:"INFO" desc:"DEBUG, INFO, WARN or ERROR"`
@@ -90,6 +95,14 @@ func (c Config) check() error {
 	for name, url := range map[string]string{"DATABASE_URL": c.DatabaseURL, "DATABASE_DIRECT_URL": c.DatabaseDirectURL} {
 		if url != "" && !strings.HasPrefix(url, "postgres://") && !strings.HasPrefix(url, "postgresql://") {
 			return fmt.Errorf("%s is no postgres:// URL", name) // its value may hold a password
+		}
+	}
+	for name, n := range map[string]int{
+		"COUNTERSIGN_MAX_COST": c.MaxCost, "COUNTERSIGN_MAX_MUTATIONS": c.MaxMutations, "COUNTERSIGN_MAX_ROOT_FIELDS": c.MaxRootFields,
+		"COUNTERSIGN_MAX_ALIASES": c.MaxAliases, "COUNTERSIGN_MAX_DEPTH": c.MaxDepth,
+	} {
+		if n < 1 || n > 1_000_000 {
+			return fmt.Errorf("%s is a whole number from 1 to 1000000", name)
 		}
 	}
 	for name, d := range map[string]time.Duration{
