@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test build bench generate lint postgres browser web
+.PHONY: help run test fuzz build bench generate lint postgres browser audits web
 
 # The tools have a module of their own, so that what they depend on is not what the product depends
 # on. Without cgo sqlc builds in half the time.
@@ -20,8 +20,14 @@ help: ## Say what there is.
 run: build postgres ## Build, bring PostgreSQL up, make the demo tenant, serve, and say where.
 	bin/countersign serve
 
-test: postgres browser ## Run every test.
+test: postgres browser audits ## Run every test.
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -timeout 15m ./...
+
+# How long each target is fuzzed. What is found is kept under testdata/fuzz, where go test tries it again.
+FUZZTIME := 2m
+
+fuzz: postgres ## Fuzz each target that there is for FUZZTIME.
+	@internal/tools/fuzz.sh $(FUZZTIME)
 
 build: ## Build bin/countersign.
 	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o bin/countersign .
@@ -50,3 +56,6 @@ postgres: # Bring PostgreSQL's server binaries where there are none.
 
 browser: # Bring what the playground's test needs.
 	@web/browser/install.sh
+
+audits: # Bring what the audits of GraphQL over HTTP need.
+	@web/audits/install.sh
