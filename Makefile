@@ -26,7 +26,7 @@ test: postgres browser audits ## Run every test.
 # How long each target is fuzzed. What is found is kept under testdata/fuzz, where go test tries it again.
 FUZZTIME := 2m
 
-fuzz: postgres ## Fuzz each target that there is for FUZZTIME.
+fuzz: ## Fuzz each target that there is for FUZZTIME.
 	@internal/tools/fuzz.sh $(FUZZTIME)
 
 build: ## Build bin/countersign.
