@@ -34,7 +34,7 @@ func (h *Handler) Prepare(ctx context.Context, document string, variables []byte
 	if faults == nil {
 		return nil, nil
 	}
-	return few(h.exec.DispatchError(graphql.WithOperationContext(ctx, op), faults).Errors), nil
+	return h.exec.DispatchError(graphql.WithOperationContext(ctx, op), few(faults)).Errors, nil
 }
 
 // Cursors reads a cursor as each list would, and prints it again; "" where it is refused.

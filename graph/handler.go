@@ -160,8 +160,8 @@ func (h *Handler) execute(w http.ResponseWriter, r *http.Request, media string, 
 	params.Headers = r.Header
 	op, faults := h.exec.CreateOperationContext(ctx, params)
 	if faults != nil {
-		response := h.exec.DispatchError(graphql.WithOperationContext(ctx, op), faults)
-		h.write(w, r, media, requestErrorStatus(media), requestError{few(response.Errors)})
+		response := h.exec.DispatchError(graphql.WithOperationContext(ctx, op), few(faults))
+		h.write(w, r, media, requestErrorStatus(media), requestError{response.Errors})
 		return
 	}
 	if r.Method == http.MethodGet && op.Operation.Operation != ast.Query {

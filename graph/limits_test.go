@@ -1,9 +1,11 @@
 package graph_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -251,25 +253,27 @@ func TestShortRefusals(t *testing.T) {
 		variables vars
 		words     string
 	}{
-		"unused variables":       {"query (" + many(500, " $v%d: Int") + ") { __typename }", nil, "(and 490 errors more)"},
-		"unknown fields":         {"{ customers { nodes {" + many(1900, " x%d") + "}}}", nil, "errors more)"},
-		"unknown arguments":      {"{ customers(" + many(3000, " x%d: 1") + ") { nodes { id } } }", nil, "errors more)"},
-		"unknown types":          {"query (" + many(400, " $v%d: Nope%d") + ") { __typename }", nil, "errors more)"},
-		"a long field":           {"{ " + long + " }", nil, "…"},
-		"a long alias twice":     {"{ customers { nodes { " + long + ": id " + long + ": name } } }", nil, "…"},
-		"a long argument":        {"{ customers(" + long + ": 1) { nodes { id } } }", nil, "…"},
-		"a long value":           {`{ customers(first: "` + long + `") { nodes { id } } }`, nil, "…"},
-		"an ugly value":          {`{ customers(first: "` + ugly + `") { nodes { id } } }`, nil, "…"},
-		"many ugly values":       {`{ customers(first: [` + many(40, ` "`+ugly[:len(ugly)/50]+`"`) + `]) { nodes { id } } }`, nil, ""},
-		"a long type":            {"query ($v: " + long + ") { customers(first: $v) { nodes { id } } }", nil, "…"},
-		"a long directive":       {"{ __typename @" + long + " }", nil, "…"},
-		"a long fragment":        {"{ ..." + long + " }", nil, "…"},
-		"a long cyclic fragment": {"{ __typename } fragment " + long + " on Query { ..." + long + " }", nil, "…"},
-		"a long token":           {"{ a(b: " + `"\u12` + long + `"`, nil, ""},
-		"unused fragments":       {"{ __typename }" + many(1500, " fragment F%d on Query { __typename }"), nil, "(and 1490 errors more)"},
-		"a long variable":        {"query ($" + long + ": Int!) { customers(first: $" + long + ") { nodes { id } } }", nil, ""},
-		"a long key":             {"query ($f: InvoiceFilter) { invoices(filter: $f) { nodes { id } } }", vars{"f": vars{long: 1}}, ""},
-		"a long enum":            {"query ($f: InvoiceFilter) { invoices(filter: $f) { nodes { id } } }", vars{"f": vars{"status": long}}, "…"},
+		"unused variables":          {"query (" + many(500, " $v%d: Int") + ") { __typename }", nil, "(and 490 errors more)"},
+		"unknown fields":            {"{ customers { nodes {" + many(1900, " x%d") + "}}}", nil, "errors more)"},
+		"unknown arguments":         {"{ customers(" + many(3000, " x%d: 1") + ") { nodes { id } } }", nil, "errors more)"},
+		"unknown types":             {"query (" + many(400, " $v%d: Nope%d") + ") { __typename }", nil, "errors more)"},
+		"a long field":              {"{ " + long + " }", nil, "…"},
+		"a long alias twice":        {"{ customers { nodes { " + long + ": id " + long + ": name } } }", nil, "…"},
+		"a long argument":           {"{ customers(" + long + ": 1) { nodes { id } } }", nil, "…"},
+		"a long value":              {`{ customers(first: "` + long + `") { nodes { id } } }`, nil, "…"},
+		"an ugly value":             {`{ customers(first: "` + ugly + `") { nodes { id } } }`, nil, "…"},
+		"many ugly values":          {`{ customers(first: [` + many(40, ` "`+ugly[:len(ugly)/50]+`"`) + `]) { nodes { id } } }`, nil, ""},
+		"a long type":               {"query ($v: " + long + ") { customers(first: $v) { nodes { id } } }", nil, "…"},
+		"a long directive":          {"{ __typename @" + long + " }", nil, "…"},
+		"a long fragment":           {"{ ..." + long + " }", nil, "…"},
+		"a long cyclic fragment":    {"{ __typename } fragment " + long + " on Query { ..." + long + " }", nil, "…"},
+		"a long token":              {"{ a(b: " + `"\u12` + long + `"`, nil, ""},
+		"unused fragments":          {"{ __typename }" + many(1500, " fragment F%d on Query { __typename }"), nil, "(and 1490 errors more)"},
+		"a long variable":           {"query ($" + long + ": Int!) { customers(first: $" + long + ") { nodes { id } } }", nil, ""},
+		"a long key":                {"query ($f: InvoiceFilter) { invoices(filter: $f) { nodes { id } } }", vars{"f": vars{long: 1}}, ""},
+		"a deep variable":           {"query ($n: Int) { customers(first: $n) { nodes { id } } }", vars{"n": json.RawMessage(strings.Repeat("[", 90) + strings.Repeat("]", 90))}, ""},
+		"a deep variable of a type": {"query ($n: " + strings.Repeat("[", 19) + "Int" + strings.Repeat("]", 19) + ") { customers(first: $n) { nodes { id } } }", vars{"n": json.RawMessage(strings.Repeat("[", 90) + strings.Repeat("]", 90))}, ""},
+		"a long enum":               {"query ($f: InvoiceFilter) { invoices(filter: $f) { nodes { id } } }", vars{"f": vars{"status": long}}, "…"},
 	} {
 		r := a.do(t, a.demo.admin, c.document, c.variables)
 		if len(r.errors) == 0 || len(r.body) > maxAnswer || r.data != nil {
@@ -288,6 +292,9 @@ func TestShortRefusals(t *testing.T) {
 	r := a.send(t, "POST", "", a.demo.admin, header("Content-Type", "application/json"), `{"query": "{ __typename }", "operationName": "`+long+`"}`)
 	if wantCodes(t, r, "BAD_INPUT"); len(r.body) > maxAnswer {
 		t.Errorf("a long operationName is answered in %d bytes", len(r.body))
+	}
+	if longest := slices.MaxFunc(strings.Split(a.log.String(), "\n"), func(a, b string) int { return len(a) - len(b) }); len(longest) > 4096 {
+		t.Errorf("the log has a line of %d bytes: %.300s", len(longest), longest)
 	}
 }
 

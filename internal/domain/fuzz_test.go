@@ -106,6 +106,7 @@ func FuzzNumberFormat(f *testing.F) {
 	for _, format := range []string{"{CODE}-{N:5}", "INV/{FY}/{N:5}", "{YYYY}{MM}{DD}{N}", "{N}{N}", "{N:18}", "{N:99}", "{", "{}", "{N", "a{CODE}b {YY}", "{N:05}", "é{N}", " {N}", "{N}\n"} {
 		f.Add(format, "INV", int64(1), int64(10), int64(20_000), byte(4))
 	}
+	f.Add("{"+strings.Repeat("N", 1000)+"}", "A", int64(1), int64(2), int64(0), byte(1))
 	f.Add("{N:3}", "A", int64(999), int64(1000), int64(-700_000), byte(1))
 	f.Fuzz(func(t *testing.T, text, code string, n, m, day int64, start byte) {
 		format := NumberFormat(text)
@@ -113,6 +114,9 @@ func FuzzNumberFormat(f *testing.F) {
 		var refusal *Refusal
 		if err != nil && (!errors.As(err, &refusal) || refusal.Code != CodeInvalidFormat) {
 			t.Fatalf("the format %q is refused with %v", text, err)
+		}
+		if err != nil && len(err.Error()) > 600 {
+			t.Fatalf("a long format is refused with %d bytes", len(err.Error()))
 		}
 		date := DateOf(time.Unix(0, 0).AddDate(0, 0, int(day%3_000_000)), time.UTC)
 		if ParseSeriesCode(code) != nil || err != nil || date.Year() < 1 || date.Year() > 9999 || n < 1 || m < 1 {

@@ -64,7 +64,7 @@ func (f NumberFormat) Check(code string) error {
 			}
 		case datePart[part] != nil, part == "{CODE}":
 		case strings.ContainsAny(part, "{}"):
-			return f.invalid("has %q, which is none of {CODE} {YYYY} {YY} {MM} {DD} {FY} {N} {N:5}", part)
+			return f.invalid("has %.40q, which is none of {CODE} {YYYY} {YY} {MM} {DD} {FY} {N} {N:5}", part)
 		case !formatLiteral.MatchString(part):
 			return f.invalid("has characters other than letters, digits, space and . / _ # - outside its placeholders")
 		}
