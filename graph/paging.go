@@ -43,7 +43,7 @@ func (k keys[K]) parse(argument, cursor string) (key K, err error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	tail, found := bytes.CutPrefix(raw, []byte(k.list+":"))
 	key, ok := k.read(tail)
-	if err != nil || !found || !ok {
+	if err != nil || !found || !ok || k.cursor(key) != cursor { // the decoder skips line breaks
 		return key, domain.BadInputAt([]string{argument}, "not a cursor of this list")
 	}
 	return key, nil
