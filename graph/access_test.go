@@ -37,6 +37,7 @@ var rootArguments = map[string]func(t testing.TB, a *api, role string) string{
 	"invoices":          nothing,
 	"invoiceSeries":     id(func(n *tenant) string { return n.seriesID }),
 	"invoiceSeriesList": nothing,
+	"seriesPresets":     nothing,
 	"product":           id(func(n *tenant) string { return n.productID }),
 	"products":          nothing,
 	"order":             id(func(n *tenant) string { return n.orderID }),
@@ -117,7 +118,7 @@ func ofInvoice(fields string) func(testing.TB, *api, string) string {
 // typeAt is a root field that answers with each type that has rules, and its arguments.
 var typeAt = map[string]string{
 	"Customer": "customer", "Invoice": "invoice", "InvoiceSeries": "invoiceSeries", "Product": "product", "Order": "order",
-	"ApiKey": "apiKey", "UsageSettlement": "settlement", "DoctorReport": "doctor",
+	"SeriesPresetRule": "seriesPresets", "ApiKey": "apiKey", "UsageSettlement": "settlement", "DoctorReport": "doctor",
 }
 
 // rule are the roles that may reach a field: its own rule, else its type's; nil where there is none.

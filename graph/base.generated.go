@@ -65,6 +65,7 @@ type QueryResolver interface {
 	Products(ctx context.Context, filter *ordering.ProductFilter, first *int32, after *string, last *int32, before *string) (*model.ProductConnection, error)
 	InvoiceSeries(ctx context.Context, id string) (*sqlc.InvoiceSeries, error)
 	InvoiceSeriesList(ctx context.Context, first *int32, after *string, last *int32, before *string) (*model.InvoiceSeriesConnection, error)
+	SeriesPresets(ctx context.Context) ([]*domain.PresetRule, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -2613,6 +2614,38 @@ func (ec *executionContext) fieldContext_Query_invoiceSeriesList(ctx context.Con
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_seriesPresets(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_seriesPresets(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Query().SeriesPresets(ctx)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*domain.PresetRule) graphql.Marshaler {
+			return ec.marshalNSeriesPresetRule2ᚕᚖcountersignᚋinternalᚋdomainᚐPresetRuleᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_seriesPresets(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SeriesPresetRule(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query___type(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2768,6 +2801,11 @@ func (ec *executionContext) _UserError(ctx context.Context, sel ast.SelectionSet
 			return graphql.Null
 		}
 		return ec._PriceChangedError(ctx, sel, obj)
+	case *domain.PresetViolatedError:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._PresetViolatedError(ctx, sel, obj)
 	case *domain.PeriodClosedError:
 		if obj == nil {
 			return graphql.Null
@@ -3224,6 +3262,12 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_invoiceSeriesList(ctx, field)
 				})
+		case "seriesPresets":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_seriesPresets(ctx, field)
+				})
 		case "__type":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Query___type(ctx, field)
@@ -3339,6 +3383,8 @@ func (ec *executionContext) marshalNNode2ᚕcountersignᚋinternalᚋdomainᚐNo
 		batchIdxMapProduct := map[int]int{}
 		var batchItemsOrder []*sqlc.Order
 		batchIdxMapOrder := map[int]int{}
+		var batchItemsInvoiceSeries []*sqlc.InvoiceSeries
+		batchIdxMapInvoiceSeries := map[int]int{}
 		var batchItemsInvoice []*sqlc.Invoice
 		batchIdxMapInvoice := map[int]int{}
 		var batchItemsCustomer []*sqlc.Customer
@@ -3365,6 +3411,12 @@ func (ec *executionContext) marshalNNode2ᚕcountersignᚋinternalᚋdomainᚐNo
 			case *sqlc.Order:
 				batchIdxMapOrder[i] = len(batchItemsOrder)
 				batchItemsOrder = append(batchItemsOrder, concrete)
+			case sqlc.InvoiceSeries:
+				batchIdxMapInvoiceSeries[i] = len(batchItemsInvoiceSeries)
+				batchItemsInvoiceSeries = append(batchItemsInvoiceSeries, &concrete)
+			case *sqlc.InvoiceSeries:
+				batchIdxMapInvoiceSeries[i] = len(batchItemsInvoiceSeries)
+				batchItemsInvoiceSeries = append(batchItemsInvoiceSeries, concrete)
 			case sqlc.Invoice:
 				batchIdxMapInvoice[i] = len(batchItemsInvoice)
 				batchItemsInvoice = append(batchItemsInvoice, &concrete)
@@ -3393,6 +3445,9 @@ func (ec *executionContext) marshalNNode2ᚕcountersignᚋinternalᚋdomainᚐNo
 		}
 		if len(batchItemsOrder) > 0 {
 			ctx = graphql.WithBatchParents(ctx, "Order", batchItemsOrder, batchIdxMapOrder)
+		}
+		if len(batchItemsInvoiceSeries) > 0 {
+			ctx = graphql.WithBatchParents(ctx, "InvoiceSeries", batchItemsInvoiceSeries, batchIdxMapInvoiceSeries)
 		}
 		if len(batchItemsInvoice) > 0 {
 			ctx = graphql.WithBatchParents(ctx, "Invoice", batchItemsInvoice, batchIdxMapInvoice)

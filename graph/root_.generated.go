@@ -221,20 +221,33 @@ type ComplexityRoot struct {
 	}
 
 	InvoiceSeries struct {
-		Code            func(childComplexity int) int
-		CreatedAt       func(childComplexity int) int
-		Document        func(childComplexity int) int
-		FiscalYearStart func(childComplexity int) int
-		Format          func(childComplexity int) int
-		ID              func(childComplexity int) int
-		Invoices        func(childComplexity int, first *int32, after *string, last *int32, before *string) int
-		TimeZone        func(childComplexity int) int
+		AllowedCharacters func(childComplexity int) int
+		Capacity          func(childComplexity int) int
+		Code              func(childComplexity int) int
+		Counter           func(childComplexity int) int
+		CreatedAt         func(childComplexity int) int
+		Document          func(childComplexity int) int
+		FiscalYearStart   func(childComplexity int) int
+		Format            func(childComplexity int) int
+		ID                func(childComplexity int) int
+		Invoices          func(childComplexity int, first *int32, after *string, last *int32, before *string) int
+		MaxLength         func(childComplexity int) int
+		MaxNumber         func(childComplexity int) int
+		Preset            func(childComplexity int) int
+		Reset             func(childComplexity int) int
+		TimeZone          func(childComplexity int) int
 	}
 
 	InvoiceSeriesConnection struct {
 		Edges    func(childComplexity int) int
 		Nodes    func(childComplexity int) int
 		PageInfo func(childComplexity int) int
+	}
+
+	InvoiceSeriesCounter struct {
+		CurrentPeriod func(childComplexity int) int
+		LastIssueDate func(childComplexity int) int
+		NextNumber    func(childComplexity int) int
 	}
 
 	InvoiceSeriesEdge struct {
@@ -384,6 +397,14 @@ type ComplexityRoot struct {
 		UserErrors func(childComplexity int) int
 	}
 
+	PresetViolatedError struct {
+		Code    func(childComplexity int) int
+		Message func(childComplexity int) int
+		Path    func(childComplexity int) int
+		Preset  func(childComplexity int) int
+		Source  func(childComplexity int) int
+	}
+
 	PriceChangedError struct {
 		Code         func(childComplexity int) int
 		CurrentTotal func(childComplexity int) int
@@ -430,6 +451,7 @@ type ComplexityRoot struct {
 		PaymentEvents     func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		Product           func(childComplexity int, id string) int
 		Products          func(childComplexity int, filter *ordering.ProductFilter, first *int32, after *string, last *int32, before *string) int
+		SeriesPresets     func(childComplexity int) int
 		Settlement        func(childComplexity int, id string) int
 		Settlements       func(childComplexity int, filter *metering.SettlementFilter, first *int32, after *string, last *int32, before *string) int
 	}
@@ -477,6 +499,20 @@ type ComplexityRoot struct {
 		Settlement  func(childComplexity int) int
 		Settlements func(childComplexity int) int
 		UserErrors  func(childComplexity int) int
+	}
+
+	SeriesPresetRule struct {
+		AllowedCharacters func(childComplexity int) int
+		Capacity          func(childComplexity int) int
+		CreditNotesApart  func(childComplexity int) int
+		FiscalYearStart   func(childComplexity int) int
+		Format            func(childComplexity int) int
+		MaxLength         func(childComplexity int) int
+		Preset            func(childComplexity int) int
+		Reset             func(childComplexity int) int
+		Source            func(childComplexity int) int
+		Summary           func(childComplexity int) int
+		TimeZone          func(childComplexity int) int
 	}
 
 	SettlementAttempt struct {
@@ -1224,12 +1260,30 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.InvoiceLine.UnitPrice(childComplexity), true
 
+	case "InvoiceSeries.allowedCharacters":
+		if e.ComplexityRoot.InvoiceSeries.AllowedCharacters == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceSeries.AllowedCharacters(childComplexity), true
+	case "InvoiceSeries.capacity":
+		if e.ComplexityRoot.InvoiceSeries.Capacity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceSeries.Capacity(childComplexity), true
 	case "InvoiceSeries.code":
 		if e.ComplexityRoot.InvoiceSeries.Code == nil {
 			break
 		}
 
 		return e.ComplexityRoot.InvoiceSeries.Code(childComplexity), true
+	case "InvoiceSeries.counter":
+		if e.ComplexityRoot.InvoiceSeries.Counter == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceSeries.Counter(childComplexity), true
 	case "InvoiceSeries.createdAt":
 		if e.ComplexityRoot.InvoiceSeries.CreatedAt == nil {
 			break
@@ -1271,6 +1325,30 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.InvoiceSeries.Invoices(childComplexity, args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
+	case "InvoiceSeries.maxLength":
+		if e.ComplexityRoot.InvoiceSeries.MaxLength == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceSeries.MaxLength(childComplexity), true
+	case "InvoiceSeries.maxNumber":
+		if e.ComplexityRoot.InvoiceSeries.MaxNumber == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceSeries.MaxNumber(childComplexity), true
+	case "InvoiceSeries.preset":
+		if e.ComplexityRoot.InvoiceSeries.Preset == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceSeries.Preset(childComplexity), true
+	case "InvoiceSeries.reset":
+		if e.ComplexityRoot.InvoiceSeries.Reset == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceSeries.Reset(childComplexity), true
 	case "InvoiceSeries.timeZone":
 		if e.ComplexityRoot.InvoiceSeries.TimeZone == nil {
 			break
@@ -1296,6 +1374,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.InvoiceSeriesConnection.PageInfo(childComplexity), true
+
+	case "InvoiceSeriesCounter.periodStart":
+		if e.ComplexityRoot.InvoiceSeriesCounter.CurrentPeriod == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceSeriesCounter.CurrentPeriod(childComplexity), true
+	case "InvoiceSeriesCounter.lastIssueDate":
+		if e.ComplexityRoot.InvoiceSeriesCounter.LastIssueDate == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceSeriesCounter.LastIssueDate(childComplexity), true
+	case "InvoiceSeriesCounter.nextNumber":
+		if e.ComplexityRoot.InvoiceSeriesCounter.NextNumber == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceSeriesCounter.NextNumber(childComplexity), true
 
 	case "InvoiceSeriesEdge.cursor":
 		if e.ComplexityRoot.InvoiceSeriesEdge.Cursor == nil {
@@ -1980,6 +2077,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PlaceOrderPayload.UserErrors(childComplexity), true
 
+	case "PresetViolatedError.code":
+		if e.ComplexityRoot.PresetViolatedError.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PresetViolatedError.Code(childComplexity), true
+	case "PresetViolatedError.message":
+		if e.ComplexityRoot.PresetViolatedError.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PresetViolatedError.Message(childComplexity), true
+	case "PresetViolatedError.path":
+		if e.ComplexityRoot.PresetViolatedError.Path == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PresetViolatedError.Path(childComplexity), true
+	case "PresetViolatedError.preset":
+		if e.ComplexityRoot.PresetViolatedError.Preset == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PresetViolatedError.Preset(childComplexity), true
+	case "PresetViolatedError.source":
+		if e.ComplexityRoot.PresetViolatedError.Source == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PresetViolatedError.Source(childComplexity), true
+
 	case "PriceChangedError.code":
 		if e.ComplexityRoot.PriceChangedError.Code == nil {
 			break
@@ -2258,6 +2386,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Products(childComplexity, args["filter"].(*ordering.ProductFilter), args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
+	case "Query.seriesPresets":
+		if e.ComplexityRoot.Query.SeriesPresets == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.SeriesPresets(childComplexity), true
 	case "Query.settlement":
 		if e.ComplexityRoot.Query.Settlement == nil {
 			break
@@ -2431,6 +2565,73 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RevokeApiKeyPayload.UserErrors(childComplexity), true
+
+	case "SeriesPresetRule.allowedCharacters":
+		if e.ComplexityRoot.SeriesPresetRule.AllowedCharacters == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPresetRule.AllowedCharacters(childComplexity), true
+	case "SeriesPresetRule.capacity":
+		if e.ComplexityRoot.SeriesPresetRule.Capacity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPresetRule.Capacity(childComplexity), true
+	case "SeriesPresetRule.creditNotesInOwnSeries":
+		if e.ComplexityRoot.SeriesPresetRule.CreditNotesApart == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPresetRule.CreditNotesApart(childComplexity), true
+	case "SeriesPresetRule.fiscalYearStartMonth":
+		if e.ComplexityRoot.SeriesPresetRule.FiscalYearStart == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPresetRule.FiscalYearStart(childComplexity), true
+	case "SeriesPresetRule.format":
+		if e.ComplexityRoot.SeriesPresetRule.Format == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPresetRule.Format(childComplexity), true
+	case "SeriesPresetRule.maxLength":
+		if e.ComplexityRoot.SeriesPresetRule.MaxLength == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPresetRule.MaxLength(childComplexity), true
+	case "SeriesPresetRule.preset":
+		if e.ComplexityRoot.SeriesPresetRule.Preset == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPresetRule.Preset(childComplexity), true
+	case "SeriesPresetRule.reset":
+		if e.ComplexityRoot.SeriesPresetRule.Reset == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPresetRule.Reset(childComplexity), true
+	case "SeriesPresetRule.source":
+		if e.ComplexityRoot.SeriesPresetRule.Source == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPresetRule.Source(childComplexity), true
+	case "SeriesPresetRule.summary":
+		if e.ComplexityRoot.SeriesPresetRule.Summary == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPresetRule.Summary(childComplexity), true
+	case "SeriesPresetRule.timeZone":
+		if e.ComplexityRoot.SeriesPresetRule.TimeZone == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPresetRule.TimeZone(childComplexity), true
 
 	case "SettlementAttempt.attemptedAt":
 		if e.ComplexityRoot.SettlementAttempt.AttemptedAt == nil {
@@ -3112,10 +3313,24 @@ func (ec *executionContext) childFields_InvoiceSeries(ctx context.Context, field
 		return ec.fieldContext_InvoiceSeries_document(ctx, field)
 	case "format":
 		return ec.fieldContext_InvoiceSeries_format(ctx, field)
+	case "reset":
+		return ec.fieldContext_InvoiceSeries_reset(ctx, field)
 	case "timeZone":
 		return ec.fieldContext_InvoiceSeries_timeZone(ctx, field)
 	case "fiscalYearStartMonth":
 		return ec.fieldContext_InvoiceSeries_fiscalYearStartMonth(ctx, field)
+	case "maxLength":
+		return ec.fieldContext_InvoiceSeries_maxLength(ctx, field)
+	case "allowedCharacters":
+		return ec.fieldContext_InvoiceSeries_allowedCharacters(ctx, field)
+	case "capacity":
+		return ec.fieldContext_InvoiceSeries_capacity(ctx, field)
+	case "maxNumber":
+		return ec.fieldContext_InvoiceSeries_maxNumber(ctx, field)
+	case "preset":
+		return ec.fieldContext_InvoiceSeries_preset(ctx, field)
+	case "counter":
+		return ec.fieldContext_InvoiceSeries_counter(ctx, field)
 	case "invoices":
 		return ec.fieldContext_InvoiceSeries_invoices(ctx, field)
 	case "createdAt":
@@ -3134,6 +3349,18 @@ func (ec *executionContext) childFields_InvoiceSeriesConnection(ctx context.Cont
 		return ec.fieldContext_InvoiceSeriesConnection_pageInfo(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type InvoiceSeriesConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_InvoiceSeriesCounter(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "nextNumber":
+		return ec.fieldContext_InvoiceSeriesCounter_nextNumber(ctx, field)
+	case "periodStart":
+		return ec.fieldContext_InvoiceSeriesCounter_periodStart(ctx, field)
+	case "lastIssueDate":
+		return ec.fieldContext_InvoiceSeriesCounter_lastIssueDate(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InvoiceSeriesCounter", field.Name)
 }
 
 func (ec *executionContext) childFields_InvoiceSeriesEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3506,6 +3733,34 @@ func (ec *executionContext) childFields_RevokeApiKeyPayload(ctx context.Context,
 		return ec.fieldContext_RevokeApiKeyPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RevokeApiKeyPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_SeriesPresetRule(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "preset":
+		return ec.fieldContext_SeriesPresetRule_preset(ctx, field)
+	case "source":
+		return ec.fieldContext_SeriesPresetRule_source(ctx, field)
+	case "summary":
+		return ec.fieldContext_SeriesPresetRule_summary(ctx, field)
+	case "format":
+		return ec.fieldContext_SeriesPresetRule_format(ctx, field)
+	case "reset":
+		return ec.fieldContext_SeriesPresetRule_reset(ctx, field)
+	case "fiscalYearStartMonth":
+		return ec.fieldContext_SeriesPresetRule_fiscalYearStartMonth(ctx, field)
+	case "timeZone":
+		return ec.fieldContext_SeriesPresetRule_timeZone(ctx, field)
+	case "maxLength":
+		return ec.fieldContext_SeriesPresetRule_maxLength(ctx, field)
+	case "allowedCharacters":
+		return ec.fieldContext_SeriesPresetRule_allowedCharacters(ctx, field)
+	case "capacity":
+		return ec.fieldContext_SeriesPresetRule_capacity(ctx, field)
+	case "creditNotesInOwnSeries":
+		return ec.fieldContext_SeriesPresetRule_creditNotesInOwnSeries(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SeriesPresetRule", field.Name)
 }
 
 func (ec *executionContext) childFields_SettlementAttempt(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -22,6 +22,7 @@ import (
 // region    ************************** generated!.gotpl **************************
 
 type InvoiceSeriesResolver interface {
+	Counter(ctx context.Context, objs []*sqlc.InvoiceSeries) ([]*sqlc.SeriesCounter, error)
 	Invoices(ctx context.Context, obj *sqlc.InvoiceSeries, first *int32, after *string, last *int32, before *string) (*model.InvoiceConnection, error)
 }
 
@@ -250,6 +251,29 @@ func (ec *executionContext) fieldContext_InvoiceSeries_format(_ context.Context,
 	return graphql.NewScalarFieldContext("InvoiceSeries", field, false, false, "String")
 }
 
+func (ec *executionContext) _InvoiceSeries_reset(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceSeries_reset(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reset, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.SeriesReset) graphql.Marshaler {
+			return ec.marshalNSeriesReset2countersignᚋinternalᚋdomainᚐSeriesReset(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceSeries_reset(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoiceSeries", field, false, false, "SeriesReset")
+}
+
 func (ec *executionContext) _InvoiceSeries_timeZone(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -294,6 +318,176 @@ func (ec *executionContext) _InvoiceSeries_fiscalYearStartMonth(ctx context.Cont
 }
 func (ec *executionContext) fieldContext_InvoiceSeries_fiscalYearStartMonth(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("InvoiceSeries", field, false, false, "Int")
+}
+
+func (ec *executionContext) _InvoiceSeries_maxLength(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceSeries_maxLength(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MaxLength, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int32) graphql.Marshaler {
+			return ec.marshalNInt2int32(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceSeries_maxLength(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoiceSeries", field, false, false, "Int")
+}
+
+func (ec *executionContext) _InvoiceSeries_allowedCharacters(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceSeries_allowedCharacters(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AllowedCharacters, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.SeriesCharacters) graphql.Marshaler {
+			return ec.marshalNSeriesCharacters2countersignᚋinternalᚋdomainᚐSeriesCharacters(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceSeries_allowedCharacters(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoiceSeries", field, false, false, "SeriesCharacters")
+}
+
+func (ec *executionContext) _InvoiceSeries_capacity(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceSeries_capacity(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Capacity, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceSeries_capacity(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoiceSeries", field, false, false, "BigInt")
+}
+
+func (ec *executionContext) _InvoiceSeries_maxNumber(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceSeries_maxNumber(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MaxNumber(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceSeries_maxNumber(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoiceSeries", field, true, false, "BigInt")
+}
+
+func (ec *executionContext) _InvoiceSeries_preset(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceSeries_preset(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Preset, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.SeriesPreset) graphql.Marshaler {
+			return ec.marshalOSeriesPreset2ᚖcountersignᚋinternalᚋdomainᚐSeriesPreset(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceSeries_preset(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoiceSeries", field, false, false, "SeriesPreset")
+}
+
+func (ec *executionContext) _InvoiceSeries_counter(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceSeries_counter(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.resolveBatch_InvoiceSeries_counter(ctx, field, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *sqlc.SeriesCounter) graphql.Marshaler {
+			return ec.marshalOInvoiceSeriesCounter2ᚖcountersignᚋsqlcᚐSeriesCounter(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceSeries_counter(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InvoiceSeries",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_InvoiceSeriesCounter(ctx, field)
+		},
+	}
+	return fc, nil
+}
+func (ec *executionContext) resolveBatch_InvoiceSeries_counter(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (any, error) {
+	resolver := ec.Resolvers.InvoiceSeries()
+	if batch, ok := graphql.BatchParentsFor[*sqlc.InvoiceSeries](ctx, "InvoiceSeries"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.Counter(ctx, batch.Parents)
+		})
+		return graphql.ResolveBatchGroupResult[*sqlc.SeriesCounter](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"InvoiceSeries.counter",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.Counter(ctx, []*sqlc.InvoiceSeries{obj})
+	return graphql.ResolveBatchSingleResult[*sqlc.SeriesCounter](
+		ctx,
+		results,
+		err,
+		"InvoiceSeries.counter",
+	)
 }
 
 func (ec *executionContext) _InvoiceSeries_invoices(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (ret graphql.Marshaler) {
@@ -459,6 +653,75 @@ func (ec *executionContext) fieldContext_InvoiceSeriesConnection_pageInfo(_ cont
 	return fc, nil
 }
 
+func (ec *executionContext) _InvoiceSeriesCounter_nextNumber(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesCounter) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceSeriesCounter_nextNumber(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NextNumber, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceSeriesCounter_nextNumber(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoiceSeriesCounter", field, false, false, "BigInt")
+}
+
+func (ec *executionContext) _InvoiceSeriesCounter_periodStart(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesCounter) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceSeriesCounter_periodStart(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CurrentPeriod(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.Date) graphql.Marshaler {
+			return ec.marshalODate2ᚖcountersignᚋinternalᚋdomainᚐDate(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceSeriesCounter_periodStart(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoiceSeriesCounter", field, true, false, "Date")
+}
+
+func (ec *executionContext) _InvoiceSeriesCounter_lastIssueDate(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesCounter) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceSeriesCounter_lastIssueDate(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LastIssueDate, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.Date) graphql.Marshaler {
+			return ec.marshalODate2ᚖcountersignᚋinternalᚋdomainᚐDate(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceSeriesCounter_lastIssueDate(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoiceSeriesCounter", field, false, false, "Date")
+}
+
 func (ec *executionContext) _InvoiceSeriesEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.InvoiceSeriesEdge) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -514,6 +777,374 @@ func (ec *executionContext) fieldContext_InvoiceSeriesEdge_node(_ context.Contex
 	return fc, nil
 }
 
+func (ec *executionContext) _PresetViolatedError_message(ctx context.Context, field graphql.CollectedField, obj *domain.PresetViolatedError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PresetViolatedError_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PresetViolatedError_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PresetViolatedError", field, false, false, "String")
+}
+
+func (ec *executionContext) _PresetViolatedError_code(ctx context.Context, field graphql.CollectedField, obj *domain.PresetViolatedError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PresetViolatedError_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.Code) graphql.Marshaler {
+			return ec.marshalNUserErrorCode2countersignᚋinternalᚋdomainᚐCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PresetViolatedError_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PresetViolatedError", field, false, false, "UserErrorCode")
+}
+
+func (ec *executionContext) _PresetViolatedError_path(ctx context.Context, field graphql.CollectedField, obj *domain.PresetViolatedError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PresetViolatedError_path(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Path, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PresetViolatedError_path(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PresetViolatedError", field, false, false, "String")
+}
+
+func (ec *executionContext) _PresetViolatedError_preset(ctx context.Context, field graphql.CollectedField, obj *domain.PresetViolatedError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PresetViolatedError_preset(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Preset, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.SeriesPreset) graphql.Marshaler {
+			return ec.marshalNSeriesPreset2countersignᚋinternalᚋdomainᚐSeriesPreset(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PresetViolatedError_preset(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PresetViolatedError", field, false, false, "SeriesPreset")
+}
+
+func (ec *executionContext) _PresetViolatedError_source(ctx context.Context, field graphql.CollectedField, obj *domain.PresetViolatedError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PresetViolatedError_source(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Source, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PresetViolatedError_source(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PresetViolatedError", field, false, false, "String")
+}
+
+func (ec *executionContext) _SeriesPresetRule_preset(ctx context.Context, field graphql.CollectedField, obj *domain.PresetRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPresetRule_preset(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Preset, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.SeriesPreset) graphql.Marshaler {
+			return ec.marshalNSeriesPreset2countersignᚋinternalᚋdomainᚐSeriesPreset(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPresetRule_preset(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPresetRule", field, false, false, "SeriesPreset")
+}
+
+func (ec *executionContext) _SeriesPresetRule_source(ctx context.Context, field graphql.CollectedField, obj *domain.PresetRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPresetRule_source(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Source, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPresetRule_source(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPresetRule", field, false, false, "String")
+}
+
+func (ec *executionContext) _SeriesPresetRule_summary(ctx context.Context, field graphql.CollectedField, obj *domain.PresetRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPresetRule_summary(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Summary, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPresetRule_summary(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPresetRule", field, false, false, "String")
+}
+
+func (ec *executionContext) _SeriesPresetRule_format(ctx context.Context, field graphql.CollectedField, obj *domain.PresetRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPresetRule_format(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Format, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.NumberFormat) graphql.Marshaler {
+			return ec.marshalNString2countersignᚋinternalᚋdomainᚐNumberFormat(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPresetRule_format(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPresetRule", field, false, false, "String")
+}
+
+func (ec *executionContext) _SeriesPresetRule_reset(ctx context.Context, field graphql.CollectedField, obj *domain.PresetRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPresetRule_reset(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reset, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.SeriesReset) graphql.Marshaler {
+			return ec.marshalNSeriesReset2countersignᚋinternalᚋdomainᚐSeriesReset(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPresetRule_reset(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPresetRule", field, false, false, "SeriesReset")
+}
+
+func (ec *executionContext) _SeriesPresetRule_fiscalYearStartMonth(ctx context.Context, field graphql.CollectedField, obj *domain.PresetRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPresetRule_fiscalYearStartMonth(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FiscalYearStart, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int32) graphql.Marshaler {
+			return ec.marshalNInt2int32(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPresetRule_fiscalYearStartMonth(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPresetRule", field, false, false, "Int")
+}
+
+func (ec *executionContext) _SeriesPresetRule_timeZone(ctx context.Context, field graphql.CollectedField, obj *domain.PresetRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPresetRule_timeZone(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TimeZone, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPresetRule_timeZone(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPresetRule", field, false, false, "String")
+}
+
+func (ec *executionContext) _SeriesPresetRule_maxLength(ctx context.Context, field graphql.CollectedField, obj *domain.PresetRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPresetRule_maxLength(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MaxLength, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int32) graphql.Marshaler {
+			return ec.marshalNInt2int32(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPresetRule_maxLength(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPresetRule", field, false, false, "Int")
+}
+
+func (ec *executionContext) _SeriesPresetRule_allowedCharacters(ctx context.Context, field graphql.CollectedField, obj *domain.PresetRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPresetRule_allowedCharacters(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AllowedCharacters, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.SeriesCharacters) graphql.Marshaler {
+			return ec.marshalNSeriesCharacters2countersignᚋinternalᚋdomainᚐSeriesCharacters(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPresetRule_allowedCharacters(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPresetRule", field, false, false, "SeriesCharacters")
+}
+
+func (ec *executionContext) _SeriesPresetRule_capacity(ctx context.Context, field graphql.CollectedField, obj *domain.PresetRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPresetRule_capacity(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Capacity, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPresetRule_capacity(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPresetRule", field, false, false, "BigInt")
+}
+
+func (ec *executionContext) _SeriesPresetRule_creditNotesInOwnSeries(ctx context.Context, field graphql.CollectedField, obj *domain.PresetRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPresetRule_creditNotesInOwnSeries(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CreditNotesApart, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPresetRule_creditNotesInOwnSeries(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPresetRule", field, false, false, "Boolean")
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -529,7 +1160,7 @@ func (ec *executionContext) unmarshalInputCreateInvoiceSeriesInput(ctx context.C
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"code", "format", "timeZone", "fiscalYearStartMonth", "idempotencyKey"}
+	fieldsInOrder := [...]string{"code", "document", "preset", "format", "reset", "timeZone", "fiscalYearStartMonth", "maxLength", "allowedCharacters", "capacity", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -543,6 +1174,20 @@ func (ec *executionContext) unmarshalInputCreateInvoiceSeriesInput(ctx context.C
 				return it, err
 			}
 			it.Code = data
+		case "document":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("document"))
+			data, err := ec.unmarshalOSeriesDocument2ᚖcountersignᚋinternalᚋdomainᚐSeriesDocument(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Document = data
+		case "preset":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("preset"))
+			data, err := ec.unmarshalOSeriesPreset2ᚖcountersignᚋinternalᚋdomainᚐSeriesPreset(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Preset = data
 		case "format":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("format"))
 			data, err := ec.unmarshalOString2ᚖcountersignᚋinternalᚋdomainᚐNumberFormat(ctx, v)
@@ -550,6 +1195,13 @@ func (ec *executionContext) unmarshalInputCreateInvoiceSeriesInput(ctx context.C
 				return it, err
 			}
 			it.Format = data
+		case "reset":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reset"))
+			data, err := ec.unmarshalOSeriesReset2ᚖcountersignᚋinternalᚋdomainᚐSeriesReset(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reset = data
 		case "timeZone":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("timeZone"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -564,6 +1216,27 @@ func (ec *executionContext) unmarshalInputCreateInvoiceSeriesInput(ctx context.C
 				return it, err
 			}
 			it.FiscalYearStartMonth = data
+		case "maxLength":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("maxLength"))
+			data, err := ec.unmarshalOInt2ᚖint32(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MaxLength = data
+		case "allowedCharacters":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("allowedCharacters"))
+			data, err := ec.unmarshalOSeriesCharacters2ᚖcountersignᚋinternalᚋdomainᚐSeriesCharacters(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AllowedCharacters = data
+		case "capacity":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("capacity"))
+			data, err := ec.unmarshalOBigInt2ᚖint64(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Capacity = data
 		case "idempotencyKey":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -670,6 +1343,11 @@ func (ec *executionContext) _InvoiceSeries(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "reset":
+			out.Values[i] = ec._InvoiceSeries_reset(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "timeZone":
 			out.Values[i] = ec._InvoiceSeries_timeZone(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -680,6 +1358,37 @@ func (ec *executionContext) _InvoiceSeries(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "maxLength":
+			out.Values[i] = ec._InvoiceSeries_maxLength(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "allowedCharacters":
+			out.Values[i] = ec._InvoiceSeries_allowedCharacters(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "capacity":
+			out.Values[i] = ec._InvoiceSeries_capacity(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "maxNumber":
+			out.Values[i] = ec._InvoiceSeries_maxNumber(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "preset":
+			out.Values[i] = ec._InvoiceSeries_preset(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "counter":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._InvoiceSeries_counter(ctx, field, obj)
+				})
 		case "invoices":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -751,6 +1460,49 @@ func (ec *executionContext) _InvoiceSeriesConnection(ctx context.Context, sel as
 	return out
 }
 
+var invoiceSeriesCounterImplementors = []string{"InvoiceSeriesCounter"}
+
+func (ec *executionContext) _InvoiceSeriesCounter(ctx context.Context, sel ast.SelectionSet, obj *sqlc.SeriesCounter) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, invoiceSeriesCounterImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("InvoiceSeriesCounter")
+		case "nextNumber":
+			out.Values[i] = ec._InvoiceSeriesCounter_nextNumber(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "periodStart":
+			out.Values[i] = ec._InvoiceSeriesCounter_periodStart(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "lastIssueDate":
+			out.Values[i] = ec._InvoiceSeriesCounter_lastIssueDate(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var invoiceSeriesEdgeImplementors = []string{"InvoiceSeriesEdge"}
 
 func (ec *executionContext) _InvoiceSeriesEdge(ctx context.Context, sel ast.SelectionSet, obj *model.InvoiceSeriesEdge) graphql.Marshaler {
@@ -789,6 +1541,142 @@ func (ec *executionContext) _InvoiceSeriesEdge(ctx context.Context, sel ast.Sele
 	return out
 }
 
+var presetViolatedErrorImplementors = []string{"PresetViolatedError", "UserError"}
+
+func (ec *executionContext) _PresetViolatedError(ctx context.Context, sel ast.SelectionSet, obj *domain.PresetViolatedError) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, presetViolatedErrorImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PresetViolatedError")
+		case "message":
+			out.Values[i] = ec._PresetViolatedError_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "code":
+			out.Values[i] = ec._PresetViolatedError_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "path":
+			out.Values[i] = ec._PresetViolatedError_path(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "preset":
+			out.Values[i] = ec._PresetViolatedError_preset(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "source":
+			out.Values[i] = ec._PresetViolatedError_source(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var seriesPresetRuleImplementors = []string{"SeriesPresetRule"}
+
+func (ec *executionContext) _SeriesPresetRule(ctx context.Context, sel ast.SelectionSet, obj *domain.PresetRule) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, seriesPresetRuleImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SeriesPresetRule")
+		case "preset":
+			out.Values[i] = ec._SeriesPresetRule_preset(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "source":
+			out.Values[i] = ec._SeriesPresetRule_source(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "summary":
+			out.Values[i] = ec._SeriesPresetRule_summary(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "format":
+			out.Values[i] = ec._SeriesPresetRule_format(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reset":
+			out.Values[i] = ec._SeriesPresetRule_reset(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "fiscalYearStartMonth":
+			out.Values[i] = ec._SeriesPresetRule_fiscalYearStartMonth(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "timeZone":
+			out.Values[i] = ec._SeriesPresetRule_timeZone(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "maxLength":
+			out.Values[i] = ec._SeriesPresetRule_maxLength(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "allowedCharacters":
+			out.Values[i] = ec._SeriesPresetRule_allowedCharacters(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "capacity":
+			out.Values[i] = ec._SeriesPresetRule_capacity(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "creditNotesInOwnSeries":
+			out.Values[i] = ec._SeriesPresetRule_creditNotesInOwnSeries(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
@@ -799,6 +1687,7 @@ func (ec *executionContext) unmarshalNCreateInvoiceSeriesInput2countersignᚋint
 }
 
 func (ec *executionContext) marshalNInvoiceSeries2ᚕᚖcountersignᚋsqlcᚐInvoiceSeriesᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.InvoiceSeries) graphql.Marshaler {
+	ctx = graphql.WithBatchParents(ctx, "InvoiceSeries", v, nil)
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
@@ -854,6 +1743,21 @@ func (ec *executionContext) marshalNInvoiceSeriesEdge2ᚖcountersignᚋgraphᚋm
 	return ec._InvoiceSeriesEdge(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNSeriesCharacters2countersignᚋinternalᚋdomainᚐSeriesCharacters(ctx context.Context, v any) (domain.SeriesCharacters, error) {
+	tmp, err := scalar.UnmarshalString(v)
+	res := domain.SeriesCharacters(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNSeriesCharacters2countersignᚋinternalᚋdomainᚐSeriesCharacters(ctx context.Context, sel ast.SelectionSet, v domain.SeriesCharacters) graphql.Marshaler {
+	_ = sel
+	res := scalar.MarshalString(string(v))
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "SeriesCharacters!")
+	}
+	return res
+}
+
 func (ec *executionContext) unmarshalNSeriesDocument2countersignᚋinternalᚋdomainᚐSeriesDocument(ctx context.Context, v any) (domain.SeriesDocument, error) {
 	tmp, err := scalar.UnmarshalString(v)
 	res := domain.SeriesDocument(tmp)
@@ -865,6 +1769,60 @@ func (ec *executionContext) marshalNSeriesDocument2countersignᚋinternalᚋdoma
 	res := scalar.MarshalString(string(v))
 	if res == graphql.Null {
 		graphql.AddInvalidNullFromMarshaler(ctx, "SeriesDocument!")
+	}
+	return res
+}
+
+func (ec *executionContext) unmarshalNSeriesPreset2countersignᚋinternalᚋdomainᚐSeriesPreset(ctx context.Context, v any) (domain.SeriesPreset, error) {
+	tmp, err := scalar.UnmarshalString(v)
+	res := domain.SeriesPreset(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNSeriesPreset2countersignᚋinternalᚋdomainᚐSeriesPreset(ctx context.Context, sel ast.SelectionSet, v domain.SeriesPreset) graphql.Marshaler {
+	_ = sel
+	res := scalar.MarshalString(string(v))
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "SeriesPreset!")
+	}
+	return res
+}
+
+func (ec *executionContext) marshalNSeriesPresetRule2ᚕᚖcountersignᚋinternalᚋdomainᚐPresetRuleᚄ(ctx context.Context, sel ast.SelectionSet, v []*domain.PresetRule) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNSeriesPresetRule2ᚖcountersignᚋinternalᚋdomainᚐPresetRule(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNSeriesPresetRule2ᚖcountersignᚋinternalᚋdomainᚐPresetRule(ctx context.Context, sel ast.SelectionSet, v *domain.PresetRule) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "SeriesPresetRule!")
+		return graphql.Null
+	}
+	return ec._SeriesPresetRule(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNSeriesReset2countersignᚋinternalᚋdomainᚐSeriesReset(ctx context.Context, v any) (domain.SeriesReset, error) {
+	tmp, err := scalar.UnmarshalString(v)
+	res := domain.SeriesReset(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNSeriesReset2countersignᚋinternalᚋdomainᚐSeriesReset(ctx context.Context, sel ast.SelectionSet, v domain.SeriesReset) graphql.Marshaler {
+	_ = sel
+	res := scalar.MarshalString(string(v))
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "SeriesReset!")
 	}
 	return res
 }
@@ -881,6 +1839,89 @@ func (ec *executionContext) marshalOInvoiceSeries2ᚖcountersignᚋsqlcᚐInvoic
 		return graphql.Null
 	}
 	return ec._InvoiceSeries(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOInvoiceSeriesCounter2ᚖcountersignᚋsqlcᚐSeriesCounter(ctx context.Context, sel ast.SelectionSet, v *sqlc.SeriesCounter) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._InvoiceSeriesCounter(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOSeriesCharacters2ᚖcountersignᚋinternalᚋdomainᚐSeriesCharacters(ctx context.Context, v any) (*domain.SeriesCharacters, error) {
+	if v == nil {
+		return nil, nil
+	}
+	tmp, err := scalar.UnmarshalString(v)
+	res := domain.SeriesCharacters(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOSeriesCharacters2ᚖcountersignᚋinternalᚋdomainᚐSeriesCharacters(ctx context.Context, sel ast.SelectionSet, v *domain.SeriesCharacters) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := scalar.MarshalString(string(*v))
+	return res
+}
+
+func (ec *executionContext) unmarshalOSeriesDocument2ᚖcountersignᚋinternalᚋdomainᚐSeriesDocument(ctx context.Context, v any) (*domain.SeriesDocument, error) {
+	if v == nil {
+		return nil, nil
+	}
+	tmp, err := scalar.UnmarshalString(v)
+	res := domain.SeriesDocument(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOSeriesDocument2ᚖcountersignᚋinternalᚋdomainᚐSeriesDocument(ctx context.Context, sel ast.SelectionSet, v *domain.SeriesDocument) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := scalar.MarshalString(string(*v))
+	return res
+}
+
+func (ec *executionContext) unmarshalOSeriesPreset2ᚖcountersignᚋinternalᚋdomainᚐSeriesPreset(ctx context.Context, v any) (*domain.SeriesPreset, error) {
+	if v == nil {
+		return nil, nil
+	}
+	tmp, err := scalar.UnmarshalString(v)
+	res := domain.SeriesPreset(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOSeriesPreset2ᚖcountersignᚋinternalᚋdomainᚐSeriesPreset(ctx context.Context, sel ast.SelectionSet, v *domain.SeriesPreset) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := scalar.MarshalString(string(*v))
+	return res
+}
+
+func (ec *executionContext) unmarshalOSeriesReset2ᚖcountersignᚋinternalᚋdomainᚐSeriesReset(ctx context.Context, v any) (*domain.SeriesReset, error) {
+	if v == nil {
+		return nil, nil
+	}
+	tmp, err := scalar.UnmarshalString(v)
+	res := domain.SeriesReset(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOSeriesReset2ᚖcountersignᚋinternalᚋdomainᚐSeriesReset(ctx context.Context, sel ast.SelectionSet, v *domain.SeriesReset) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := scalar.MarshalString(string(*v))
+	return res
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -8,9 +8,17 @@ package graph
 import (
 	"context"
 	"countersign/graph/model"
+	"countersign/internal/domain"
 	"countersign/internal/invoicing"
 	"countersign/sqlc"
 )
+
+// Counter is the batch resolver for the counter field.
+func (r *invoiceSeriesResolver) Counter(ctx context.Context, objs []*sqlc.InvoiceSeries) ([]*sqlc.SeriesCounter, error) {
+	return together(ctx, objs, func(ctx context.Context, objs []*sqlc.InvoiceSeries) ([]*sqlc.SeriesCounter, error) {
+		return r.Invoicing.CountersOf(ctx, caller(ctx), objs)
+	})
+}
 
 // Invoices is the resolver for the invoices field.
 func (r *invoiceSeriesResolver) Invoices(ctx context.Context, obj *sqlc.InvoiceSeries, first *int32, after *string, last *int32, before *string) (*model.InvoiceConnection, error) {
@@ -32,6 +40,11 @@ func (r *queryResolver) InvoiceSeries(ctx context.Context, id string) (*sqlc.Inv
 // InvoiceSeriesList is the resolver for the invoiceSeriesList field.
 func (r *queryResolver) InvoiceSeriesList(ctx context.Context, first *int32, after *string, last *int32, before *string) (*model.InvoiceSeriesConnection, error) {
 	return r.seriesList(ctx, window{first, after, last, before})
+}
+
+// SeriesPresets is the resolver for the seriesPresets field.
+func (r *queryResolver) SeriesPresets(ctx context.Context) ([]*domain.PresetRule, error) {
+	return domain.PresetRules, nil
 }
 
 // InvoiceSeries returns InvoiceSeriesResolver implementation.

@@ -5,13 +5,21 @@
 WITH numbered AS (
     SELECT i.tenant_id, i.id, i.series_id, i.period_start, i.sequence, i.issue_date,
            lag(i.sequence, 1, 0) OVER in_series AS previous,
-           lag(i.issue_date) OVER in_series AS previous_date
+           lag(i.issue_date) OVER (PARTITION BY i.tenant_id, i.series_id ORDER BY i.period_start, i.sequence, i.id) AS previous_date
     FROM invoices i
     WHERE i.sequence IS NOT NULL AND (i.tenant_id = @tenant_id OR @tenant_id = '00000000-0000-0000-0000-000000000000')
     WINDOW in_series AS (PARTITION BY i.tenant_id, i.series_id, i.period_start ORDER BY i.sequence, i.id)
 ), last_number AS (
     SELECT n.tenant_id, n.series_id, n.period_start, max(n.sequence) AS sequence, max(n.issue_date) AS issue_date
     FROM numbered n GROUP BY n.tenant_id, n.series_id, n.period_start
+), left_period AS ( -- each period that was left, by its record or by its numbers
+    SELECT coalesce(p.tenant_id, l.tenant_id) AS tenant_id, coalesce(p.series_id, l.series_id) AS series_id,
+           coalesce(p.period_start, l.period_start) AS period_start, p.last_number AS recorded, l.sequence AS last_number,
+           c.period_start AS current
+    FROM (SELECT p.* FROM series_periods p WHERE p.tenant_id = @tenant_id OR @tenant_id = '00000000-0000-0000-0000-000000000000') p
+    FULL JOIN last_number l ON l.tenant_id = p.tenant_id AND l.series_id = p.series_id AND l.period_start = p.period_start
+    LEFT JOIN series_counters c ON c.tenant_id = coalesce(p.tenant_id, l.tenant_id) AND c.series_id = coalesce(p.series_id, l.series_id)
+    WHERE p.series_id IS NOT NULL OR l.period_start <> c.period_start
 ), operations AS (
     SELECT 'inv' AS kind, i.tenant_id, i.operation_id, i.id FROM invoices i
     UNION ALL SELECT 'ser', s.tenant_id, s.operation_id, s.id FROM invoice_series s
@@ -41,6 +49,27 @@ SELECT 'SERIES_CHRONOLOGICAL', n.tenant_id, ARRAY['inv'], ARRAY[n.id],
 FROM numbered n WHERE n.issue_date < n.previous_date
 
 UNION ALL
+SELECT 'NUMBER_IN_ITS_PERIOD', n.tenant_id, ARRAY['inv'], ARRAY[n.id],
+       format('issued on %s, which is not in the period that begins on %s', n.issue_date, n.period_start)
+FROM numbered n
+JOIN invoice_series s ON s.tenant_id = n.tenant_id AND s.id = n.series_id
+WHERE n.period_start <> CASE s.reset
+          WHEN 'YEARLY' THEN date_trunc('year', n.issue_date::timestamp)::date
+          WHEN 'MONTHLY' THEN date_trunc('month', n.issue_date::timestamp)::date
+          WHEN 'FISCAL_YEARLY' THEN (date_trunc('year', n.issue_date - make_interval(months => s.fiscal_year_start - 1))
+                                     + make_interval(months => s.fiscal_year_start - 1))::date
+          ELSE '0001-01-01'::date END
+
+UNION ALL
+SELECT 'PERIOD_RECORDED', p.tenant_id, ARRAY['ser'], ARRAY[p.series_id],
+       CASE WHEN p.period_start > p.current THEN format('there are numbers of the period that begins on %s, and the counter is in the one of %s', p.period_start, p.current)
+            WHEN p.period_start = p.current THEN format('the period that begins on %s is recorded as left, and the counter is in it', p.period_start)
+            WHEN p.recorded IS NULL THEN format('the period that begins on %s was left, and there is no record of it', p.period_start)
+            ELSE format('the record of the period that begins on %s ends at %s, its last number is %s', p.period_start, p.recorded, coalesce(p.last_number, 0)) END
+FROM left_period p
+WHERE p.period_start >= p.current OR p.recorded IS DISTINCT FROM p.last_number
+
+UNION ALL
 SELECT 'NUMBER_UNIQUE', i.tenant_id, array_agg('inv'::text), array_agg(i.id ORDER BY i.id), format('the printed number %s is on %s invoices', i.number, count(*))
 FROM invoices i
 WHERE i.number IS NOT NULL AND (i.tenant_id = @tenant_id OR @tenant_id = '00000000-0000-0000-0000-000000000000')
@@ -62,12 +91,14 @@ SELECT 'COUNTER_MATCHES_DATA', s.tenant_id, ARRAY['ser'], ARRAY[s.id],
        CASE WHEN c.series_id IS NULL THEN 'the series has no counter'
             WHEN c.next_number <> coalesce(l.sequence, 0) + 1
             THEN format('the counter is at %s, the last number is %s', c.next_number, coalesce(l.sequence, 0))
+            WHEN c.last_issue_date < c.period_start THEN format('the counter is in the period that begins on %s, its last issue date is %s', c.period_start, c.last_issue_date)
             WHEN c.last_issue_date IS NULL THEN format('the counter has no last issue date, the last invoice''s is %s', l.issue_date)
             ELSE format('the counter''s last issue date is %s, the last invoice''s is %s', c.last_issue_date, l.issue_date) END
 FROM invoice_series s
 LEFT JOIN series_counters c ON c.tenant_id = s.tenant_id AND c.series_id = s.id
 LEFT JOIN last_number l ON l.tenant_id = c.tenant_id AND l.series_id = c.series_id AND l.period_start = c.period_start
-WHERE (c.series_id IS NULL OR c.next_number <> coalesce(l.sequence, 0) + 1 OR coalesce(c.last_issue_date < l.issue_date, l.issue_date IS NOT NULL))
+WHERE (c.series_id IS NULL OR c.next_number <> coalesce(l.sequence, 0) + 1 OR coalesce(c.last_issue_date < l.issue_date, l.issue_date IS NOT NULL)
+       OR c.last_issue_date < c.period_start)
   AND (s.tenant_id = @tenant_id OR @tenant_id = '00000000-0000-0000-0000-000000000000')
 
 UNION ALL

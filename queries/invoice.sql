@@ -6,9 +6,10 @@
 -- the same number, and everything below reads the number from that locked row (never from the
 -- UPDATE's output, and never under a snapshot older than the lock).
 --
--- The guard: the counter must number invoices, and its day must be the right one: the requested
--- day, or, where none was, a day not over yet. It is checked again on the row that was waited
--- for. No row back means "move the counter first", or that there is no such series.
+-- The guard: the counter must number invoices, its day must be the right one (the requested day,
+-- or, where none was, a day not over yet), and every number of the batch must fit its legal length.
+-- A day that is not over is in the counter's period. It is checked again on the row that was waited
+-- for. No row back means "move the counter first", or that there is no such series, or no number.
 WITH counter AS (
     SELECT c.tenant_id, c.series_id, c.period_start, c.next_number, c.last_issue_date,
            c.number_prefix, c.number_suffix, c.number_width
@@ -17,6 +18,7 @@ WITH counter AS (
       AND CASE WHEN sqlc.narg('issue_date')::date IS NULL
                THEN @now::timestamptz < c.issue_date_ends
                ELSE c.last_issue_date = sqlc.narg('issue_date')::date END
+      AND c.next_number <= c.max_number - cardinality(@ids::uuid[]) + 1
     FOR UPDATE
 ), advanced AS (
     UPDATE series_counters c

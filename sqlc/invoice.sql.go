@@ -21,6 +21,7 @@ WITH counter AS (
       AND CASE WHEN $11::date IS NULL
                THEN $1::timestamptz < c.issue_date_ends
                ELSE c.last_issue_date = $11::date END
+      AND c.next_number <= c.max_number - cardinality($2::uuid[]) + 1
     FOR UPDATE
 ), advanced AS (
     UPDATE series_counters c
@@ -84,9 +85,10 @@ type AllocateInvoicesParams struct {
 // the same number, and everything below reads the number from that locked row (never from the
 // UPDATE's output, and never under a snapshot older than the lock).
 //
-// The guard: the counter must number invoices, and its day must be the right one: the requested
-// day, or, where none was, a day not over yet. It is checked again on the row that was waited
-// for. No row back means "move the counter first", or that there is no such series.
+// The guard: the counter must number invoices, its day must be the right one (the requested day,
+// or, where none was, a day not over yet), and every number of the batch must fit its legal length.
+// A day that is not over is in the counter's period. It is checked again on the row that was waited
+// for. No row back means "move the counter first", or that there is no such series, or no number.
 func (q *Queries) AllocateInvoices(ctx context.Context, arg AllocateInvoicesParams) ([]*Invoice, error) {
 	rows, err := q.db.Query(ctx, allocateInvoices,
 		arg.Now,

@@ -173,6 +173,11 @@ type InvoiceSeries struct {
 	OperationFingerprint domain.Fingerprint
 	CreatedBy            string
 	CreatedAt            time.Time
+	Reset                domain.SeriesReset
+	MaxLength            int32
+	AllowedCharacters    domain.SeriesCharacters
+	Capacity             int64
+	Preset               *domain.SeriesPreset
 }
 
 type OpsPaymentEvent struct {
@@ -343,6 +348,16 @@ type SeriesCounter struct {
 	NumberPrefix  string
 	NumberSuffix  string
 	NumberWidth   int32
+	MaxNumber     int64
+}
+
+type SeriesPeriod struct {
+	TenantID    domain.TenantID
+	SeriesID    domain.SeriesID
+	PeriodStart domain.Date
+	FirstNumber int64
+	LastNumber  int64
+	ClosedAt    time.Time
 }
 
 type Settlement struct {

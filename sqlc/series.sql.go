@@ -12,8 +12,44 @@ import (
 	"countersign/internal/domain"
 )
 
+const closeSeriesPeriod = `-- name: CloseSeriesPeriod :one
+INSERT INTO series_periods (tenant_id, series_id, period_start, first_number, last_number, closed_at)
+VALUES ($1, $2, $3, 1, $4, $5)
+RETURNING tenant_id, series_id, period_start, first_number, last_number, closed_at
+`
+
+type CloseSeriesPeriodParams struct {
+	TenantID    domain.TenantID
+	SeriesID    domain.SeriesID
+	PeriodStart domain.Date
+	LastNumber  int64
+	ClosedAt    time.Time
+}
+
+// Under LockSeriesCounter: what a period has numbered, as the counter leaves it. The primary key
+// stands behind the lock: a period that is left twice was entered twice.
+func (q *Queries) CloseSeriesPeriod(ctx context.Context, arg CloseSeriesPeriodParams) (*SeriesPeriod, error) {
+	row := q.db.QueryRow(ctx, closeSeriesPeriod,
+		arg.TenantID,
+		arg.SeriesID,
+		arg.PeriodStart,
+		arg.LastNumber,
+		arg.ClosedAt,
+	)
+	var i SeriesPeriod
+	err := row.Scan(
+		&i.TenantID,
+		&i.SeriesID,
+		&i.PeriodStart,
+		&i.FirstNumber,
+		&i.LastNumber,
+		&i.ClosedAt,
+	)
+	return &i, err
+}
+
 const findSeriesOfOperation = `-- name: FindSeriesOfOperation :one
-SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at FROM invoice_series WHERE tenant_id = $1 AND operation_id = $2
+SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at, reset, max_length, allowed_characters, capacity, preset FROM invoice_series WHERE tenant_id = $1 AND operation_id = $2
 `
 
 type FindSeriesOfOperationParams struct {
@@ -37,12 +73,17 @@ func (q *Queries) FindSeriesOfOperation(ctx context.Context, arg FindSeriesOfOpe
 		&i.OperationFingerprint,
 		&i.CreatedBy,
 		&i.CreatedAt,
+		&i.Reset,
+		&i.MaxLength,
+		&i.AllowedCharacters,
+		&i.Capacity,
+		&i.Preset,
 	)
 	return &i, err
 }
 
 const getSeries = `-- name: GetSeries :many
-SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at FROM invoice_series WHERE tenant_id = $1 AND id = ANY($2)
+SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at, reset, max_length, allowed_characters, capacity, preset FROM invoice_series WHERE tenant_id = $1 AND id = ANY($2)
 `
 
 type GetSeriesParams struct {
@@ -72,6 +113,53 @@ func (q *Queries) GetSeries(ctx context.Context, arg GetSeriesParams) ([]*Invoic
 			&i.OperationFingerprint,
 			&i.CreatedBy,
 			&i.CreatedAt,
+			&i.Reset,
+			&i.MaxLength,
+			&i.AllowedCharacters,
+			&i.Capacity,
+			&i.Preset,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const getSeriesCounters = `-- name: GetSeriesCounters :many
+SELECT tenant_id, series_id, document, period_start, next_number, last_issue_date, issue_date_ends, number_prefix, number_suffix, number_width, max_number FROM series_counters WHERE tenant_id = $1 AND series_id = ANY($2)
+`
+
+type GetSeriesCountersParams struct {
+	TenantID  domain.TenantID
+	SeriesIds []domain.SeriesID
+}
+
+// Where series stand; a look, without the lock.
+func (q *Queries) GetSeriesCounters(ctx context.Context, arg GetSeriesCountersParams) ([]*SeriesCounter, error) {
+	rows, err := q.db.Query(ctx, getSeriesCounters, arg.TenantID, arg.SeriesIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*SeriesCounter{}
+	for rows.Next() {
+		var i SeriesCounter
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.SeriesID,
+			&i.Document,
+			&i.PeriodStart,
+			&i.NextNumber,
+			&i.LastIssueDate,
+			&i.IssueDateEnds,
+			&i.NumberPrefix,
+			&i.NumberSuffix,
+			&i.NumberWidth,
+			&i.MaxNumber,
 		); err != nil {
 			return nil, err
 		}
@@ -84,55 +172,78 @@ func (q *Queries) GetSeries(ctx context.Context, arg GetSeriesParams) ([]*Invoic
 }
 
 const insertSeries = `-- name: InsertSeries :one
-WITH counter AS (
+WITH place AS (
+    INSERT INTO series_places (tenant_id, place, series_id)
+    VALUES ($16, $17, $18)
+    ON CONFLICT (tenant_id, place) DO NOTHING
+    RETURNING series_places.tenant_id, series_places.series_id
+), counter AS (
     INSERT INTO series_counters (
-        tenant_id, series_id, document, period_start, next_number, number_prefix, number_suffix, number_width
+        tenant_id, series_id, document, period_start, next_number, max_number, number_prefix, number_suffix, number_width
     )
-    VALUES ($1, $2, $4, $13, 1, '', '', 1)
+    SELECT place.tenant_id, place.series_id, $2, $19, 1, $20, '', '', 1 FROM place
 )
 INSERT INTO invoice_series (
-    tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start,
+    tenant_id, id, code, document, format, number_pattern, reset, time_zone, fiscal_year_start,
+    max_length, allowed_characters, capacity, preset,
     operation_id, operation_fingerprint, created_by, created_at
 )
-VALUES (
-    $1, $2, $3, $4, $5, $6, $7, $8,
-    $9, $10, $11, $12
-)
-RETURNING tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at
+SELECT place.tenant_id, place.series_id, $1, $2, $3, $4, $5, $6, $7,
+       $8, $9, $10, $11,
+       $12, $13, $14, $15
+FROM place
+RETURNING tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at, reset, max_length, allowed_characters, capacity, preset
 `
 
 type InsertSeriesParams struct {
-	TenantID             domain.TenantID
-	ID                   domain.SeriesID
 	Code                 string
 	Document             domain.SeriesDocument
 	Format               domain.NumberFormat
 	NumberPattern        string
+	Reset                domain.SeriesReset
 	TimeZone             string
 	FiscalYearStart      int32
+	MaxLength            int32
+	AllowedCharacters    domain.SeriesCharacters
+	Capacity             int64
+	Preset               *domain.SeriesPreset
 	OperationID          domain.OperationID
 	OperationFingerprint domain.Fingerprint
 	CreatedBy            string
 	CreatedAt            time.Time
+	TenantID             domain.TenantID
+	Place                int32
+	ID                   domain.SeriesID
 	PeriodStart          domain.Date
+	MaxNumber            int64
 }
 
 // The series and its counter are born together: a counter made lazily would have two first numbers.
+//
+// The guard: the place is the one after the series that the new one was compared with. If another
+// took it meanwhile, nothing is inserted, and the new one is to be compared again.
 func (q *Queries) InsertSeries(ctx context.Context, arg InsertSeriesParams) (*InvoiceSeries, error) {
 	row := q.db.QueryRow(ctx, insertSeries,
-		arg.TenantID,
-		arg.ID,
 		arg.Code,
 		arg.Document,
 		arg.Format,
 		arg.NumberPattern,
+		arg.Reset,
 		arg.TimeZone,
 		arg.FiscalYearStart,
+		arg.MaxLength,
+		arg.AllowedCharacters,
+		arg.Capacity,
+		arg.Preset,
 		arg.OperationID,
 		arg.OperationFingerprint,
 		arg.CreatedBy,
 		arg.CreatedAt,
+		arg.TenantID,
+		arg.Place,
+		arg.ID,
 		arg.PeriodStart,
+		arg.MaxNumber,
 	)
 	var i InvoiceSeries
 	err := row.Scan(
@@ -148,12 +259,64 @@ func (q *Queries) InsertSeries(ctx context.Context, arg InsertSeriesParams) (*In
 		&i.OperationFingerprint,
 		&i.CreatedBy,
 		&i.CreatedAt,
+		&i.Reset,
+		&i.MaxLength,
+		&i.AllowedCharacters,
+		&i.Capacity,
+		&i.Preset,
 	)
 	return &i, err
 }
 
+const listAllSeries = `-- name: ListAllSeries :many
+SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at, reset, max_length, allowed_characters, capacity, preset FROM invoice_series WHERE tenant_id = $1 ORDER BY id
+`
+
+type ListAllSeriesParams struct {
+	TenantID domain.TenantID
+}
+
+// All that a new series is compared with. They take the places 1 to n.
+func (q *Queries) ListAllSeries(ctx context.Context, arg ListAllSeriesParams) ([]*InvoiceSeries, error) {
+	rows, err := q.db.Query(ctx, listAllSeries, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*InvoiceSeries{}
+	for rows.Next() {
+		var i InvoiceSeries
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.Code,
+			&i.Document,
+			&i.Format,
+			&i.NumberPattern,
+			&i.TimeZone,
+			&i.FiscalYearStart,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.Reset,
+			&i.MaxLength,
+			&i.AllowedCharacters,
+			&i.Capacity,
+			&i.Preset,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listSeries = `-- name: ListSeries :many
-SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at FROM invoice_series
+SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at, reset, max_length, allowed_characters, capacity, preset FROM invoice_series
 WHERE tenant_id = $1 AND id > $2 AND id < $3
 ORDER BY id
 LIMIT $4
@@ -193,6 +356,11 @@ func (q *Queries) ListSeries(ctx context.Context, arg ListSeriesParams) ([]*Invo
 			&i.OperationFingerprint,
 			&i.CreatedBy,
 			&i.CreatedAt,
+			&i.Reset,
+			&i.MaxLength,
+			&i.AllowedCharacters,
+			&i.Capacity,
+			&i.Preset,
 		); err != nil {
 			return nil, err
 		}
@@ -205,7 +373,7 @@ func (q *Queries) ListSeries(ctx context.Context, arg ListSeriesParams) ([]*Invo
 }
 
 const listSeriesBackward = `-- name: ListSeriesBackward :many
-SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at FROM invoice_series
+SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at, reset, max_length, allowed_characters, capacity, preset FROM invoice_series
 WHERE tenant_id = $1 AND id > $2 AND id < $3
 ORDER BY id DESC
 LIMIT $4
@@ -245,6 +413,11 @@ func (q *Queries) ListSeriesBackward(ctx context.Context, arg ListSeriesBackward
 			&i.OperationFingerprint,
 			&i.CreatedBy,
 			&i.CreatedAt,
+			&i.Reset,
+			&i.MaxLength,
+			&i.AllowedCharacters,
+			&i.Capacity,
+			&i.Preset,
 		); err != nil {
 			return nil, err
 		}
@@ -257,7 +430,7 @@ func (q *Queries) ListSeriesBackward(ctx context.Context, arg ListSeriesBackward
 }
 
 const lockSeriesCounter = `-- name: LockSeriesCounter :one
-SELECT tenant_id, series_id, document, period_start, next_number, last_issue_date, issue_date_ends, number_prefix, number_suffix, number_width FROM series_counters
+SELECT tenant_id, series_id, document, period_start, next_number, last_issue_date, issue_date_ends, number_prefix, number_suffix, number_width, max_number FROM series_counters
 WHERE tenant_id = $1 AND series_id = $2
 FOR UPDATE
 `
@@ -283,19 +456,23 @@ func (q *Queries) LockSeriesCounter(ctx context.Context, arg LockSeriesCounterPa
 		&i.NumberPrefix,
 		&i.NumberSuffix,
 		&i.NumberWidth,
+		&i.MaxNumber,
 	)
 	return &i, err
 }
 
 const moveSeriesCounter = `-- name: MoveSeriesCounter :one
 UPDATE series_counters
-SET last_issue_date = $1::date, issue_date_ends = $2::timestamptz,
-    number_prefix = $3, number_suffix = $4, number_width = $5
-WHERE tenant_id = $6 AND series_id = $7
-RETURNING tenant_id, series_id, document, period_start, next_number, last_issue_date, issue_date_ends, number_prefix, number_suffix, number_width
+SET period_start = $1::date, next_number = $2::bigint,
+    last_issue_date = $3::date, issue_date_ends = $4::timestamptz,
+    number_prefix = $5, number_suffix = $6, number_width = $7
+WHERE tenant_id = $8 AND series_id = $9
+RETURNING tenant_id, series_id, document, period_start, next_number, last_issue_date, issue_date_ends, number_prefix, number_suffix, number_width, max_number
 `
 
 type MoveSeriesCounterParams struct {
+	PeriodStart   domain.Date
+	NextNumber    int64
 	IssueDate     domain.Date
 	IssueDateEnds time.Time
 	NumberPrefix  string
@@ -305,10 +482,12 @@ type MoveSeriesCounterParams struct {
 	SeriesID      domain.SeriesID
 }
 
-// Under LockSeriesCounter: the counter's next issue date, and what is printed around a number on
-// that day.
+// Under LockSeriesCounter: the counter's period and next number, its next issue date, and what is
+// printed around a number on that day.
 func (q *Queries) MoveSeriesCounter(ctx context.Context, arg MoveSeriesCounterParams) (*SeriesCounter, error) {
 	row := q.db.QueryRow(ctx, moveSeriesCounter,
+		arg.PeriodStart,
+		arg.NextNumber,
 		arg.IssueDate,
 		arg.IssueDateEnds,
 		arg.NumberPrefix,
@@ -329,6 +508,7 @@ func (q *Queries) MoveSeriesCounter(ctx context.Context, arg MoveSeriesCounterPa
 		&i.NumberPrefix,
 		&i.NumberSuffix,
 		&i.NumberWidth,
+		&i.MaxNumber,
 	)
 	return &i, err
 }

@@ -169,7 +169,7 @@ func (q *Queries) FindMonthlyInvoice(ctx context.Context, arg FindMonthlyInvoice
 }
 
 const findSeriesByCode = `-- name: FindSeriesByCode :one
-SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at FROM invoice_series WHERE tenant_id = $1 AND code = $2
+SELECT tenant_id, id, code, document, format, number_pattern, time_zone, fiscal_year_start, operation_id, operation_fingerprint, created_by, created_at, reset, max_length, allowed_characters, capacity, preset FROM invoice_series WHERE tenant_id = $1 AND code = $2
 `
 
 type FindSeriesByCodeParams struct {
@@ -193,6 +193,11 @@ func (q *Queries) FindSeriesByCode(ctx context.Context, arg FindSeriesByCodePara
 		&i.OperationFingerprint,
 		&i.CreatedBy,
 		&i.CreatedAt,
+		&i.Reset,
+		&i.MaxLength,
+		&i.AllowedCharacters,
+		&i.Capacity,
+		&i.Preset,
 	)
 	return &i, err
 }
@@ -711,7 +716,7 @@ func (q *Queries) MoveInvoice(ctx context.Context, arg MoveInvoiceParams) (*Invo
 const takeNumber = `-- name: TakeNumber :one
 UPDATE series_counters SET next_number = next_number + 1
 WHERE tenant_id = $1 AND series_id = $2
-RETURNING tenant_id, series_id, document, period_start, next_number, last_issue_date, issue_date_ends, number_prefix, number_suffix, number_width
+RETURNING tenant_id, series_id, document, period_start, next_number, last_issue_date, issue_date_ends, number_prefix, number_suffix, number_width, max_number
 `
 
 type TakeNumberParams struct {
@@ -735,6 +740,7 @@ func (q *Queries) TakeNumber(ctx context.Context, arg TakeNumberParams) (*Series
 		&i.NumberPrefix,
 		&i.NumberSuffix,
 		&i.NumberWidth,
+		&i.MaxNumber,
 	)
 	return &i, err
 }

@@ -18,6 +18,8 @@ var neverViolated = map[string]string{
 	"access_tokens_tenant_fkey":   "the tenant was found by its handle",
 	"invoice_series_tenant_fkey":  "the tenant is the caller's own, or made in the same transaction",
 	"series_counters_series_fkey": "the series is made in the same statement",
+	"series_places_series_fkey":   "the series is made in the same statement",
+	"series_periods_series_fkey":  "the series' counter is locked in the same transaction",
 	"invoices_series_fkey":        "the number comes from the series' locked counter",
 	"invoice_lines_invoice_fkey":  "the invoice is made in the same statement",
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"countersign/internal/database"
 	"countersign/internal/testdb"
+	"countersign/migrations"
 )
 
 // quick is how long a replica may take to start once the schema is free. It takes a fraction of a
@@ -121,7 +123,8 @@ func TestMigrateOfACurrentDatabaseOnlyReads(t *testing.T) {
 	if _, err := migrate(ctx, readOnly); err == nil || !strings.Contains(err.Error(), "read-only") {
 		t.Fatalf("migrating an empty database read-only: %v, want a refusal", err)
 	}
-	if applied, err := migrate(ctx, d.URL); err != nil || applied != int(database.Latest) {
+	all, _ := fs.Glob(migrations.Files, "*.sql")
+	if applied, err := migrate(ctx, d.URL); err != nil || applied != len(all) {
 		t.Fatalf("migrated %d: %v", applied, err)
 	}
 	if _, err := d.Owner(t).Exec(ctx, "SELECT pg_advisory_lock($1)", database.MigrationLock); err != nil {

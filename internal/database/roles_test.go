@@ -87,7 +87,7 @@ func TestRuntimeRoleOnlyAdds(t *testing.T) {
 		}
 	}
 	for _, history := range []string{
-		"public.invoices", "public.invoice_lines", "public.customers", "public.invoice_series", "ops.tenants",
+		"public.invoices", "public.invoice_lines", "public.customers", "public.invoice_series", "public.series_periods", "ops.tenants",
 		"public.orders", "public.order_lines", "public.order_history", "public.product_changes", "public.refunds", "ops.river_migration",
 		"public.billing_exemptions", "public.usage_events", "public.usage_batches", "public.settlements", "public.settlement_attempts", "public.invoice_history",
 	} {

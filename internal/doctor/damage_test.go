@@ -105,7 +105,30 @@ var damages = []damage{
 	{
 		name: "a counter is in another period",
 		sql:  []string{`UPDATE series_counters SET period_start = period_start + 1 WHERE series_id = @serA`},
-		want: []string{"COUNTER_MATCHES_DATA serA"},
+		want: []string{"COUNTER_MATCHES_DATA serA", "PERIOD_RECORDED serA"},
+	},
+	{
+		name: "a counter is in a period that its last date is before",
+		sql: []string{
+			`UPDATE series_counters SET period_start = last_issue_date + 1, next_number = 1 WHERE series_id = @serA`,
+			`INSERT INTO series_periods SELECT tenant_id, series_id, '0001-01-01', 1, 3, now() FROM series_counters WHERE series_id = @serA`,
+		},
+		want: []string{"COUNTER_MATCHES_DATA serA"}, says: "its last issue date is",
+	},
+	{
+		name: "a period is recorded while the counter is in it",
+		sql:  []string{`INSERT INTO series_periods SELECT tenant_id, series_id, period_start, 1, 3, now() FROM series_counters WHERE series_id = @serA`},
+		want: []string{"PERIOD_RECORDED serA"}, says: "the counter is in it",
+	},
+	{
+		name: "a record of a period that numbered nothing",
+		sql:  []string{`INSERT INTO series_periods SELECT tenant_id, series_id, '0001-01-01'::date - 1, 1, 2, now() FROM series_counters WHERE series_id = @serA`},
+		want: []string{"PERIOD_RECORDED serA"}, says: "ends at 2, its last number is 0",
+	},
+	{
+		name: "an invoice is numbered in a later period",
+		sql:  []string{`UPDATE invoices SET period_start = '2026-01-01', sequence = 1 WHERE id = @a3`, `UPDATE series_counters SET next_number = 3 WHERE series_id = @serA`},
+		want: []string{"NUMBER_IN_ITS_PERIOD a3", "PERIOD_RECORDED serA"}, says: "not in the period that begins on 2026-01-01",
 	},
 	{
 		name: "a counter is lost",

@@ -12,8 +12,10 @@ import (
 
 // invariants are what is checked, each by name, in queries/doctor.sql.
 var invariants = []string{
-	"SERIES_CONTIGUOUS",     // the numbers of a series run from 1 without hole or twin
+	"SERIES_CONTIGUOUS",     // the numbers of a series, in each period, run from 1 without hole or twin
 	"SERIES_CHRONOLOGICAL",  // and follow the order of their issue dates
+	"NUMBER_IN_ITS_PERIOD",  // an invoice is numbered in the period of its issue date
+	"PERIOD_RECORDED",       // what a series numbered in a period that it left is recorded, and no later period has a number
 	"NUMBER_UNIQUE",         // a printed number stands on one invoice of the tenant
 	"TOTAL_IS_SUM_OF_LINES", // an invoice's total is the sum of its lines and its rounding
 	"COUNTER_MATCHES_DATA",  // the next number of a series follows its last

@@ -14,6 +14,8 @@ const (
 	CodeAmountOverflow       Code = "AMOUNT_OVERFLOW"
 	CodeNegativeTotal        Code = "NEGATIVE_TOTAL"
 	CodePeriodClosed         Code = "PERIOD_CLOSED"
+	CodeSeriesExhausted      Code = "SERIES_EXHAUSTED"
+	CodePresetViolated       Code = "PRESET_VIOLATED"
 	CodeCodeTaken            Code = "CODE_TAKEN"
 	CodeSeriesKindMismatch   Code = "SERIES_KIND_MISMATCH"
 	CodePriceChanged         Code = "PRICE_CHANGED"
@@ -56,7 +58,7 @@ var forUser = map[Code]bool{
 	CodeProductInactive: true, CodeSKUTaken: true, CodeIllegalTransition: true, CodeStaleVersion: true,
 	CodePaymentInProgress: true, CodeRefundTooLarge: true,
 	CodeKeyRevoked: true, CodeOutOfRange: true, CodeEventConflict: true, CodeAlreadyExempt: true, CodeNotExempt: true,
-	CodeAmountMismatch: true, CodeMonthNotOver: true,
+	CodeAmountMismatch: true, CodeMonthNotOver: true, CodeSeriesExhausted: true, CodePresetViolated: true,
 }
 
 // UserError is what a payload's userErrors hold: the interface of that name in the schema. Its

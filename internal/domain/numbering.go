@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // NumberFormat is the template that an invoice series prints its numbers by: literals and
@@ -18,11 +17,8 @@ type NumberFormat string
 // DefaultNumberFormat prints INV-00042.
 const DefaultNumberFormat NumberFormat = "{CODE}-{N:5}"
 
-// maxNumberLength bounds a printed number at any value of its counter.
-const maxNumberLength = 64
-
-// maxDigits is the longest a bigint prints.
-const maxDigits = 19
+// maxDigits is the longest that a number is, padded or not.
+const maxDigits = 18
 
 var (
 	seriesCode    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,19}$`)
@@ -52,15 +48,15 @@ func ParseSeriesCode(code string) error {
 	return nil
 }
 
-// Check refuses a format that could not number a series with this code, and says why.
-func (f NumberFormat) Check(code string) error {
+// check refuses what is no format, and says why.
+func (f NumberFormat) check() error {
 	numbers := 0
 	for _, part := range f.parts() {
 		switch {
 		case numberPart.MatchString(part):
 			numbers++
-			if width := numberWidth(part); width > maxDigits-1 {
-				return f.invalid("pads to %d digits; at most %d", width, maxDigits-1)
+			if width := numberWidth(part); width > maxDigits {
+				return f.invalid("pads to %d digits; at most %d", width, maxDigits)
 			}
 		case datePart[part] != nil, part == "{CODE}":
 		case strings.ContainsAny(part, "{}"):
@@ -74,11 +70,6 @@ func (f NumberFormat) Check(code string) error {
 	}
 	if numbers != 1 {
 		return f.invalid("needs the number, {N} or {N:5}, exactly once")
-	}
-	// Every date part prints the same length on every day; {FY} is longest where it spans two years.
-	n := f.On(code, NewDate(2026, time.October, 10), 4)
-	if longest := len(n.Prefix) + maxDigits + len(n.Suffix); longest > maxNumberLength {
-		return f.invalid("can print %d characters; at most %d", longest, maxNumberLength)
 	}
 	return nil
 }
@@ -109,7 +100,7 @@ func (f NumberFormat) On(code string, date Date, fiscalStart int32) Numbering {
 }
 
 // Pattern is the format with the code filled in and without its padding: two series of one tenant
-// that share it would print the same numbers.
+// that share it would print the same numbers. (PrintsLike finds all that could.)
 func (f NumberFormat) Pattern(code string) string {
 	var pattern strings.Builder
 	for _, part := range f.parts() {
@@ -148,9 +139,9 @@ func fiscalYear(d Date, start int32) string {
 		year--
 	}
 	if start == 1 {
-		return strconv.Itoa(year)
+		return fmt.Sprintf("%04d", year)
 	}
-	return fmt.Sprintf("%d-%02d", year, (year+1)%100)
+	return fmt.Sprintf("%04d-%02d", year, (year+1)%100)
 }
 
 // IssueDate decides on which day the next invoice of a series is issued, given its counter's last

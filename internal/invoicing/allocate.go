@@ -22,7 +22,7 @@ type AllocateInvoiceInput struct {
 }
 
 // errMoveCounter says that the counter is not where the allocation needs it: on another day, of
-// another kind of document, or nowhere.
+// another kind of document, at its end, or nowhere.
 var errMoveCounter = errors.New("the counter is to be moved first")
 
 // Allocate gives an invoice the next number of its series. It is one statement and one round trip
@@ -115,40 +115,21 @@ func (a allocation) moveAndTake(ctx context.Context, tx txn.Tx) (*sqlc.Invoice, 
 	if err != nil {
 		return nil, notFound(err, "series", "seriesId")
 	}
-	if counter.Document != domain.DocumentInvoice {
-		return nil, domain.Refuse(domain.CodeSeriesKindMismatch, domain.Input("seriesId"), "the series numbers credit notes, not invoices")
+	if err := checkDocument(counter.Document, domain.DocumentInvoice); err != nil {
+		return nil, err
 	}
 	series, err := tx.GetSeries(ctx, sqlc.GetSeriesParams{TenantID: a.caller.TenantID, Ids: []domain.SeriesID{a.in.SeriesID}})
 	if err != nil {
 		return nil, err
 	}
 	date, err := moveCounter(ctx, tx, series[0], counter, a.in.IssueDate)
+	if exhausted := (*domain.Refusal)(nil); errors.As(err, &exhausted) && exhausted.Code == domain.CodeSeriesExhausted {
+		exhausted.Path = domain.Input("seriesId")
+	}
 	if err != nil {
 		return nil, err
 	}
 	return takeOne(ctx, tx, a, &date)
-}
-
-// moveCounter moves a locked counter to the day on which its next number is issued.
-func moveCounter(ctx context.Context, tx txn.Tx, series *sqlc.InvoiceSeries, counter *sqlc.SeriesCounter, requested *domain.Date) (domain.Date, error) {
-	zone, err := domain.ParseTimeZone(series.TimeZone)
-	if err != nil {
-		return domain.Date{}, err
-	}
-	var last domain.Date
-	if counter.LastIssueDate != nil {
-		last = *counter.LastIssueDate
-	}
-	date, err := domain.IssueDate(requested, last, domain.DateOf(tx.Now.Time, zone))
-	if err != nil {
-		return domain.Date{}, err
-	}
-	n := series.Format.On(series.Code, date, series.FiscalYearStart)
-	_, err = tx.MoveSeriesCounter(ctx, sqlc.MoveSeriesCounterParams{
-		TenantID: series.TenantID, SeriesID: series.ID, IssueDate: date, IssueDateEnds: date.End(zone),
-		NumberPrefix: n.Prefix, NumberSuffix: n.Suffix, NumberWidth: n.Width,
-	})
-	return date, err
 }
 
 func (a allocation) find(ctx context.Context, q *sqlc.Queries) (txn.Found[*sqlc.Invoice], error) {

@@ -26,7 +26,7 @@ const jobVariable = "COUNTERSIGN_TEST_JOB"
 
 // job is the work of a separate process on a shop's database.
 type job struct {
-	Kind     string // "allocate": take numbers; "die": take one, and hold its transaction open
+	Kind     string // "allocate": take numbers; "die": take one, "die-in-rollover": begin a period, and hold the transaction open
 	URL      string
 	Tenant   domain.TenantID
 	Series   domain.SeriesID
@@ -34,10 +34,12 @@ type job struct {
 	Name     string
 	Numbers  int
 	Joining  invoicing.Joining
+	Ahead    time.Duration // how far its clock is ahead
+	Midnight time.Time     // when set, its clock runs across this moment while it works
 }
 
 func (s *shop) job(kind, name string, numbers int) job {
-	return job{kind, s.URL, s.caller.TenantID, s.series, s.customer, name, numbers, joining}
+	return job{Kind: kind, URL: s.URL, Tenant: s.caller.TenantID, Series: s.series, Customer: s.customer, Name: name, Numbers: numbers, Joining: joining}
 }
 
 // start starts a process of this test's binary that does the job.
@@ -75,7 +77,10 @@ func runJob(text string) int {
 	case "allocate":
 		err = j.allocate(ctx)
 	case "die":
-		err = j.die(ctx)
+		err = j.die(ctx, "UPDATE series_counters SET next_number = next_number + 1 WHERE series_id = $1")
+	case "die-in-rollover":
+		err = j.die(ctx, `INSERT INTO series_periods SELECT tenant_id, series_id, period_start, 1, next_number - 1, now() FROM series_counters WHERE series_id = $1 FOR UPDATE`,
+			"UPDATE series_counters SET next_number = 1, period_start = last_issue_date + 1 WHERE series_id = $1")
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "process %s: %v\n", j.Name, err)
@@ -92,9 +97,11 @@ func (j job) allocate(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	s := invoicing.New(txn.New(pool, txn.Settings{})).WithJoining(j.Joining)
+	now := newClock(j.at(0))
+	s := invoicing.New(txn.New(pool, txn.Settings{Clock: now.now})).WithJoining(j.Joining)
 	caller := auth.Caller{TenantID: j.Tenant, Role: domain.RoleService}
 	for i := range j.Numbers {
+		now.set(j.at(i))
 		key := fmt.Sprintf("%s %d", j.Name, i)
 		in := invoicing.AllocateInvoiceInput{
 			SeriesID: j.Series, CustomerID: j.Customer, Currency: "EUR", IdempotencyKey: &key,
@@ -117,8 +124,17 @@ func (j job) allocate(ctx context.Context) error {
 	return nil
 }
 
-// die takes a number, says so, and waits with the transaction open to be killed.
-func (j job) die(ctx context.Context) error {
+// at is what the process's clock says at its i-th number: across midnight it works for the whole
+// hour before and the whole hour after.
+func (j job) at(i int) time.Time {
+	if j.Midnight.IsZero() {
+		return time.Now().Add(j.Ahead)
+	}
+	return j.Midnight.Add(j.Ahead - time.Hour + 2*time.Hour*time.Duration(i)/time.Duration(j.Numbers))
+}
+
+// die runs statements on the series, says so, and waits with the transaction open to be killed.
+func (j job) die(ctx context.Context, statements ...string) error {
 	conn, err := pgx.Connect(ctx, j.URL)
 	if err != nil {
 		return err
@@ -127,12 +143,22 @@ func (j job) die(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, "UPDATE series_counters SET next_number = next_number + 1 WHERE series_id = $1", j.Series); err != nil {
-		return err
+	for _, sql := range statements {
+		if _, err := tx.Exec(ctx, sql, j.Series); err != nil {
+			return err
+		}
 	}
 	fmt.Println("locked")
 	time.Sleep(time.Minute) // until it is killed
 	return errors.New("was not killed")
+}
+
+// awaitLocked waits until a process that is to die has its transaction open.
+func awaitLocked(t *testing.T, out io.Reader) {
+	t.Helper()
+	if _, err := io.ReadAtLeast(out, make([]byte, len("locked\n")), len("locked\n")); err != nil {
+		t.Fatalf("the process took no lock: %v", err)
+	}
 }
 
 // Sixteen separate processes, each with a pool of its own, take numbers of one series while the
@@ -195,9 +221,7 @@ func TestCase12KilledMidAllocation(t *testing.T) {
 	s.take(t, s.input())
 	for i := range 20 {
 		process, out := s.job("die", fmt.Sprint(i), 1).start(t)
-		if _, err := io.ReadAtLeast(out, make([]byte, len("locked\n")), len("locked\n")); err != nil {
-			t.Fatalf("the process took no lock: %v", err)
-		}
+		awaitLocked(t, out)
 		if err := process.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,9 @@ package invoicing
 
 import (
 	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
 
 	"countersign/internal/auth"
 	"countersign/internal/domain"
@@ -10,13 +13,22 @@ import (
 	"countersign/sqlc"
 )
 
-// CreateInvoiceSeriesInput asks for a series of invoice numbers.
+// CreateInvoiceSeriesInput asks for a series of invoice numbers. A preset fills in what is left out.
 type CreateInvoiceSeriesInput struct {
 	Code                 string               `json:"code"`
 	Format               *domain.NumberFormat `json:"format"`
 	TimeZone             *string              `json:"timeZone"`
 	FiscalYearStartMonth *int32               `json:"fiscalYearStartMonth"`
-	IdempotencyKey       *string              `json:"-"`
+
+	// Since the fingerprints of inputs without them were first stored.
+	Document          *domain.SeriesDocument   `json:"document,omitempty"`
+	Preset            *domain.SeriesPreset     `json:"preset,omitempty"`
+	Reset             *domain.SeriesReset      `json:"reset,omitempty"`
+	MaxLength         *int32                   `json:"maxLength,omitempty"`
+	AllowedCharacters *domain.SeriesCharacters `json:"allowedCharacters,omitempty"`
+	Capacity          *int64                   `json:"capacity,omitempty"`
+
+	IdempotencyKey *string `json:"-"`
 }
 
 // CreateSeries makes a series together with its counter.
@@ -30,10 +42,9 @@ func (s *Service) CreateSeries(ctx context.Context, caller auth.Caller, in Creat
 		return txn.Outcome[*sqlc.InvoiceSeries]{}, err
 	}
 	return txn.Run(ctx, s.db, txn.Write[*sqlc.InvoiceSeries]{
-		Operation: op, OneStatement: true,
+		Operation: op,
 		Apply: func(ctx context.Context, tx txn.Tx) (*sqlc.InvoiceSeries, error) {
-			row.CreatedAt = tx.Now.Time
-			return tx.InsertSeries(ctx, row)
+			return insertSeries(ctx, tx, row)
 		},
 		Find: func(ctx context.Context, q *sqlc.Queries) (txn.Found[*sqlc.InvoiceSeries], error) {
 			found, err := q.FindSeriesOfOperation(ctx, sqlc.FindSeriesOfOperationParams{TenantID: caller.TenantID, OperationID: op.ID})
@@ -45,36 +56,81 @@ func (s *Service) CreateSeries(ctx context.Context, caller auth.Caller, in Creat
 	})
 }
 
-// neverReset is the period of a series that never starts anew.
-var neverReset = domain.NewDate(1, 1, 1)
+// insertSeries inserts a series that prints no number like another of its tenant, and its counter.
+func insertSeries(ctx context.Context, tx txn.Tx, row sqlc.InsertSeriesParams) (*sqlc.InvoiceSeries, error) {
+	rule := ruleOf(row)
+	row.MaxNumber, row.PeriodStart, row.CreatedAt = rule.MaxNumber(), domain.UnusedPeriod, tx.Now.Time
+	for range 1000 { // as many as could be made at the same time
+		others, err := tx.ListAllSeries(ctx, sqlc.ListAllSeriesParams{TenantID: row.TenantID})
+		if err != nil {
+			return nil, err
+		}
+		row.Place = int32(len(others)) + 1
+		for _, other := range others {
+			// A code that is taken is refused as such; an operation that was run before is replayed.
+			if other.Code != row.Code && other.OperationID != row.OperationID && rule.PrintsLike(other.Rule()) {
+				return nil, domain.Refuse(domain.CodeInvalidFormat, domain.Input("format"),
+					"the series %s, whose format is %s, could print the same numbers as %s", other.Code, other.Format, rule.Format)
+			}
+		}
+		series, err := tx.InsertSeries(ctx, row)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return series, err
+		}
+	}
+	return nil, domain.Busy()
+}
 
-// newSeries checks the input and fills in what it leaves out.
+// newSeries checks the input and fills in what it leaves out: from the preset, else with what
+// asks least.
 func newSeries(tenant domain.TenantID, op domain.Operation, in CreateInvoiceSeriesInput) (sqlc.InsertSeriesParams, error) {
 	row := sqlc.InsertSeriesParams{
-		TenantID: tenant, ID: domain.NewID[domain.SeriesID](), Code: in.Code, Document: domain.DocumentInvoice,
-		Format: domain.DefaultNumberFormat, TimeZone: "UTC", FiscalYearStart: 1, PeriodStart: neverReset,
+		TenantID: tenant, ID: domain.NewID[domain.SeriesID](), Code: in.Code, Document: domain.DocumentInvoice, Preset: in.Preset,
+		Reset: domain.ResetNever, TimeZone: "UTC", FiscalYearStart: 1,
+		MaxLength: domain.MaxSeriesLength, AllowedCharacters: domain.CharactersPlain, Capacity: domain.DefaultSeriesCapacity,
 		OperationID: op.ID, OperationFingerprint: op.Fingerprint, CreatedBy: op.By,
 	}
-	if in.Format != nil {
-		row.Format = *in.Format
+	if in.Preset != nil {
+		p := in.Preset.Rule()
+		row.Reset, row.Format, row.TimeZone, row.FiscalYearStart = p.Reset, p.Format, p.TimeZone, p.FiscalYearStart
+		row.MaxLength, row.AllowedCharacters, row.Capacity = p.MaxLength, p.AllowedCharacters, p.Capacity
 	}
-	if in.TimeZone != nil {
-		row.TimeZone = *in.TimeZone
+	if in.Reset != nil && *in.Reset != row.Reset {
+		row.Reset, row.Format = *in.Reset, ""
 	}
-	if in.FiscalYearStartMonth != nil {
-		row.FiscalYearStart = *in.FiscalYearStartMonth
+	if row.Format == "" {
+		row.Format = row.Reset.DefaultFormat()
 	}
-	if err := domain.ParseSeriesCode(row.Code); err != nil {
-		return row, err
-	}
+	fill(&row.Format, in.Format)
+	fill(&row.Document, in.Document)
+	fill(&row.TimeZone, in.TimeZone)
+	fill(&row.FiscalYearStart, in.FiscalYearStartMonth)
+	fill(&row.MaxLength, in.MaxLength)
+	fill(&row.AllowedCharacters, in.AllowedCharacters)
+	fill(&row.Capacity, in.Capacity)
 	if err := checkTimeZone(row.TimeZone); err != nil {
 		return row, err
 	}
-	if row.FiscalYearStart < 1 || row.FiscalYearStart > 12 {
-		return row, domain.BadInputAt(domain.Input("fiscalYearStartMonth"), "a month is 1 to 12")
+	rule := ruleOf(row)
+	if err := rule.Check(); err != nil {
+		return row, err
 	}
 	row.NumberPattern = row.Format.Pattern(row.Code)
-	return row, row.Format.Check(row.Code)
+	return row, nil
+}
+
+// fill takes what was asked for, if it was.
+func fill[T any](field *T, asked *T) {
+	if asked != nil {
+		*field = *asked
+	}
+}
+
+func ruleOf(row sqlc.InsertSeriesParams) domain.SeriesRule {
+	return domain.SeriesRule{
+		Code: row.Code, Format: row.Format, Reset: row.Reset, FiscalYearStart: row.FiscalYearStart,
+		MaxLength: row.MaxLength, AllowedCharacters: row.AllowedCharacters, Capacity: row.Capacity, Preset: row.Preset,
+	}
 }
 
 func checkTimeZone(name string) error {
@@ -94,4 +150,16 @@ func (s *Service) ListSeries(ctx context.Context, caller auth.Caller, p paging.R
 		return q.ListSeries(ctx, arg)
 	})
 	return paging.Cut(p, rows), err
+}
+
+// CountersOf answers where each series stands, at its place.
+func (s *Service) CountersOf(ctx context.Context, caller auth.Caller, series []*sqlc.InvoiceSeries) ([]*sqlc.SeriesCounter, error) {
+	ids := make([]domain.SeriesID, len(series))
+	for i, one := range series {
+		ids[i] = one.ID
+	}
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.SeriesCounter, error) {
+		return q.GetSeriesCounters(ctx, sqlc.GetSeriesCountersParams{TenantID: caller.TenantID, SeriesIds: ids})
+	})
+	return paging.InOrder(ids, rows, func(c *sqlc.SeriesCounter) (domain.SeriesID, bool) { return c.SeriesID, true }), err
 }

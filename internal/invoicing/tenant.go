@@ -38,8 +38,7 @@ func (s *Service) CreateTenant(ctx context.Context, handle, name string) (tenant
 				return nil, err
 			}
 			for _, one := range series {
-				one.CreatedAt = tx.Now.Time
-				if _, err := tx.InsertSeries(ctx, one); err != nil {
+				if _, err := insertSeries(ctx, tx, one); err != nil {
 					return nil, err
 				}
 			}

@@ -213,7 +213,7 @@ func (p *placement) apart(ctx context.Context) (*sqlc.Settlement, error) {
 	if p.settlement.Amount.LessThanOne() {
 		return p.end(ctx, domain.SettlementSkipped, nil)
 	}
-	number, err := invoicing.TakeNumber(ctx, p.tx, p.settlement.TenantID)
+	number, err := invoicing.TakeDefaultNumber(ctx, p.tx, p.settlement.TenantID, domain.DocumentInvoice)
 	if err != nil {
 		return nil, err
 	}

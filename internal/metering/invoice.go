@@ -175,7 +175,7 @@ func (m *invoiceMove) finalise(ctx context.Context, tx txn.Tx, invoice *sqlc.Inv
 	if invoice.Number != nil {
 		return nil
 	}
-	n, err := invoicing.TakeNumber(ctx, tx, invoice.TenantID)
+	n, err := invoicing.TakeDefaultNumber(ctx, tx, invoice.TenantID, domain.DocumentInvoice)
 	m.number = &n
 	return err
 }

@@ -32,7 +32,7 @@ func (m *meter) finalise(t *testing.T, invoice *sqlc.Invoice) {
 	t.Helper()
 	_, err := txn.Run(context.Background(), m.db, txn.Write[*sqlc.Invoice]{
 		Apply: func(ctx context.Context, tx txn.Tx) (*sqlc.Invoice, error) {
-			n, err := invoicing.TakeNumber(ctx, tx, invoice.TenantID)
+			n, err := invoicing.TakeDefaultNumber(ctx, tx, invoice.TenantID, domain.DocumentInvoice)
 			if err != nil {
 				return nil, err
 			}

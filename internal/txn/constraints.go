@@ -25,7 +25,7 @@ func ofConstraint(e *pgconn.PgError) (verdict, error) {
 		return replayed, e
 
 	// Somebody else was faster with the same thing: read what is there now, and decide again.
-	case "invoices_monthly_key", "billing_periods_pkey", "settlements_ordinal_key", "settlement_attempts_pkey",
+	case "series_places_pkey", "invoices_monthly_key", "billing_periods_pkey", "settlements_ordinal_key", "settlement_attempts_pkey",
 		"invoice_history_position_key", "usage_events_pkey",
 		"order_history_pkey", "payment_attempts_ordinal_key", "payment_attempts_one_pending_key",
 		"captures_pkey", "captures_one_applied_key", "refunds_provider_refund_key":
@@ -33,7 +33,7 @@ func ofConstraint(e *pgconn.PgError) (verdict, error) {
 
 	// A number that the counter gave out and that is taken: once may be a counter that was just
 	// mended; twice is for a person.
-	case "invoices_sequence_key", "invoices_number_key":
+	case "invoices_sequence_key", "invoices_number_key", "series_periods_pkey":
 		return againOnce, domain.Refuse(domain.CodeSeriesInconsistent, nil,
 			"the series' counter is behind its invoices: nothing was written, and an operator has to look at it").Because(e)
 

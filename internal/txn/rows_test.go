@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"countersign/internal/domain"
+	"countersign/internal/testdb"
 	"countersign/internal/txn"
 	"countersign/sqlc"
 )
@@ -32,7 +33,9 @@ func (h *house) seriesRow(t *testing.T, id domain.SeriesID, code string) sqlc.In
 	check(t, err)
 	return sqlc.InsertSeriesParams{
 		TenantID: h.tenant, ID: id, Code: code, Document: domain.DocumentInvoice, Format: domain.DefaultNumberFormat, NumberPattern: code,
-		TimeZone: "UTC", FiscalYearStart: 1, PeriodStart: domain.NewDate(1, 1, 1),
+		Place:       testdb.Scan[int32](t, h.DB, `SELECT count(*) + 1 FROM series_places WHERE tenant_id = $1`, h.tenant),
+		PeriodStart: domain.UnusedPeriod, MaxNumber: 999, Reset: domain.ResetNever, TimeZone: "UTC", FiscalYearStart: 1,
+		MaxLength: domain.MaxSeriesLength, AllowedCharacters: domain.CharactersPlain, Capacity: 1,
 		OperationID: op.ID, OperationFingerprint: op.Fingerprint, CreatedBy: op.By, CreatedAt: time.Now(),
 	}
 }
@@ -42,7 +45,7 @@ func (h *house) moveCounter(t *testing.T, id domain.SeriesID, prefix string) {
 	t.Helper()
 	day := domain.NewDate(2100, 1, 1)
 	_, err := sqlc.New(h.Owner(t)).MoveSeriesCounter(t.Context(), sqlc.MoveSeriesCounterParams{
-		TenantID: h.tenant, SeriesID: id, IssueDate: day, IssueDateEnds: day.End(time.UTC), NumberPrefix: prefix, NumberWidth: 1,
+		TenantID: h.tenant, SeriesID: id, PeriodStart: domain.UnusedPeriod, NextNumber: 1, IssueDate: day, IssueDateEnds: day.End(time.UTC), NumberPrefix: prefix, NumberWidth: 1,
 	})
 	check(t, err)
 }
