@@ -121,6 +121,9 @@ func (d *Demo) seedUsage(ctx context.Context, caller auth.Caller, s *invoicing.S
 	if err != nil {
 		return err
 	}
+	if err := seedSeries(ctx, caller, s); err != nil {
+		return err
+	}
 	for _, name := range []string{"pay", "waive", "void"} {
 		key := "demo to " + name
 		out, err := s.Allocate(ctx, caller, invoicing.AllocateInvoiceInput{
@@ -131,6 +134,22 @@ func (d *Demo) seedUsage(ctx context.Context, caller auth.Caller, s *invoicing.S
 			return err
 		}
 		d.Invoices[name] = out.Value
+	}
+	return nil
+}
+
+// seedSeries makes a series by India's law and one of a fiscal year, to look at.
+func seedSeries(ctx context.Context, caller auth.Caller, s *invoicing.Service) error {
+	india, fiscal, july := domain.PresetIndia, domain.ResetFiscalYearly, int32(7)
+	for _, in := range []invoicing.CreateInvoiceSeriesInput{
+		{Code: "IN", Preset: &india},
+		{Code: "FY", Reset: &fiscal, FiscalYearStartMonth: &july},
+	} {
+		key := "demo series " + in.Code
+		in.IdempotencyKey = &key
+		if _, err := s.CreateSeries(ctx, caller, in); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -274,12 +293,12 @@ mutation UpdateProduct($input: UpdateProductInput!) {
 		tab("CreateInvoiceSeries", `# A code is taken once: run it again, and the answer is CODE_TAKEN.
 mutation CreateInvoiceSeries($input: CreateInvoiceSeriesInput!) {
   createInvoiceSeries(input: $input) {
-    series { id code format timeZone }
+    series { id code format reset timeZone maxNumber counter { nextNumber periodStart lastIssueDate } }
     replayed
     userErrors { code message path }
   }
 }
-`, map[string]any{"code": "WEB", "format": "{CODE}/{YYYY}/{N:6}", "timeZone": "Europe/Berlin"}),
+`, map[string]any{"code": "WEB", "reset": "YEARLY", "format": "{CODE}/{YYYY}/{N:6}", "timeZone": "Europe/Berlin"}),
 	}
 }
 

@@ -189,7 +189,7 @@ func (r SeriesRule) checkLength() error {
 	case largest == 0:
 		return r.Format.invalid("is too long: %s", r.tooLong())
 	case largest < r.Capacity:
-		return r.Format.invalid("is too long for %d numbers in a period, the capacity asked for: %s", r.Capacity, r.tooLong())
+		return r.Format.invalid("does not hold %d numbers in a period (the capacity): %s", r.Capacity, r.tooLong())
 	}
 	return nil
 }
