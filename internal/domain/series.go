@@ -134,12 +134,13 @@ func (r SeriesRule) MaxNumber() int64 {
 func (r SeriesRule) tooLong() string {
 	at := r.MaxNumber() + 1
 	length := len(r.On(anyDay).Print(at))
-	return fmt.Sprintf("at number %d the number would have %d characters, and at most %d are allowed%s", at, length, r.MaxLength, r.cites())
+	return fmt.Sprintf("at number %d the number would have %d characters, and at most %d are allowed%s", at, length, r.MaxLength,
+		r.cites(func(p *PresetRule) bool { return r.MaxLength == p.MaxLength }))
 }
 
-// cites names the source of the rule, where it is a preset's.
-func (r SeriesRule) cites() string {
-	if r.Preset == nil {
+// cites names the source of a rule that is the preset's own, and not a stricter one that was asked for.
+func (r SeriesRule) cites(own func(p *PresetRule) bool) string {
+	if r.Preset == nil || !own(r.Preset.Rule()) {
 		return ""
 	}
 	return fmt.Sprintf(" (%s)", r.Preset.Rule().Source)
@@ -178,7 +179,8 @@ func (r SeriesRule) checkCharacters() error {
 	n, allowed := r.On(anyDay), characterSets[r.AllowedCharacters]
 	for _, c := range n.Prefix + n.Suffix {
 		if !strings.ContainsRune(allowed.set, c) {
-			return r.Format.invalid("prints the character %q; allowed are %s%s", c, allowed.words, r.cites())
+			return r.Format.invalid("prints the character %q; allowed are %s%s", c, allowed.words,
+				r.cites(func(p *PresetRule) bool { return r.AllowedCharacters == p.AllowedCharacters }))
 		}
 	}
 	return nil

@@ -272,4 +272,8 @@ func TestPresets(t *testing.T) {
 	if err := long.Check(); err == nil || !strings.Contains(err.Error(), "at number 1 the number would have 17 characters, and at most 16 are allowed (CGST Rules 2017, rule 46 (b))") {
 		t.Errorf("a number of 17 characters in India: %v", err)
 	}
+	long.MaxLength = 15
+	if err := long.Check(); err == nil || strings.Contains(err.Error(), "CGST") {
+		t.Errorf("a bound of one's own: %v; India's law says nothing of it", err)
+	}
 }
