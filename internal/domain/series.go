@@ -204,24 +204,28 @@ func (r SeriesRule) checkLength() error {
 // two years of each other; if it has neither, {YY} comes back after a century. Which day of the
 // month does not matter, as {DD} is the same on both.
 func (r SeriesRule) checkReset() error {
-	const century = 1200
-	for _, later := range append(monthsApart(24), century) {
+	const twoYears, century = 24, 1200 // in months
+	first, printed := NewDate(2026, time.January, 15), map[int]Numbering{}
+	on := func(month int) (Date, Numbering) {
+		day := Date{first.AddDate(0, month, 0)}
+		if _, known := printed[month]; !known {
+			printed[month] = r.On(day)
+		}
+		return day, printed[month]
+	}
+	for step := 1; step <= twoYears+1; step++ {
+		later := step
+		if step > twoYears {
+			later = century
+		}
 		for month := range 12 {
-			one := NewDate(2026, time.Month(1+month), 15)
-			two := Date{one.AddDate(0, later, 0)}
-			if r.PeriodStart(one) != r.PeriodStart(two) && r.On(one) == r.On(two) {
+			one, a := on(month)
+			two, b := on(month + later)
+			if a == b && r.PeriodStart(one) != r.PeriodStart(two) {
 				return r.Format.invalid("would print %s twice, on %s and on %s: the series starts at 1 again in between, and a format that tells the periods apart has %s",
-					r.On(one).Print(1), one, two, r.Reset.tells())
+					a.Print(1), one, two, r.Reset.tells())
 			}
 		}
 	}
 	return nil
-}
-
-func monthsApart(n int) []int {
-	months := make([]int, n)
-	for i := range months {
-		months[i] = i + 1
-	}
-	return months
 }
