@@ -66,10 +66,10 @@ VALUES (@tenant_id, @series_id, @period_start, 1, @last_number, @closed_at)
 RETURNING *;
 
 -- name: MoveSeriesCounter :one
--- Under LockSeriesCounter: the counter's period and next number, its next issue date, and what is
--- printed around a number on that day.
+-- Under LockSeriesCounter: the counter's period, its next issue date, and what is printed around a
+-- number on that day. In a new period the numbers start anew.
 UPDATE series_counters
-SET period_start = @period_start::date, next_number = @next_number::bigint,
+SET period_start = @period_start::date, next_number = CASE WHEN @starts_anew::boolean THEN 1 ELSE next_number END,
     last_issue_date = @issue_date::date, issue_date_ends = @issue_date_ends::timestamptz,
     number_prefix = @number_prefix, number_suffix = @number_suffix, number_width = @number_width
 WHERE tenant_id = @tenant_id AND series_id = @series_id

@@ -463,7 +463,7 @@ func (q *Queries) LockSeriesCounter(ctx context.Context, arg LockSeriesCounterPa
 
 const moveSeriesCounter = `-- name: MoveSeriesCounter :one
 UPDATE series_counters
-SET period_start = $1::date, next_number = $2::bigint,
+SET period_start = $1::date, next_number = CASE WHEN $2::boolean THEN 1 ELSE next_number END,
     last_issue_date = $3::date, issue_date_ends = $4::timestamptz,
     number_prefix = $5, number_suffix = $6, number_width = $7
 WHERE tenant_id = $8 AND series_id = $9
@@ -472,7 +472,7 @@ RETURNING tenant_id, series_id, document, period_start, next_number, last_issue_
 
 type MoveSeriesCounterParams struct {
 	PeriodStart   domain.Date
-	NextNumber    int64
+	StartsAnew    bool
 	IssueDate     domain.Date
 	IssueDateEnds time.Time
 	NumberPrefix  string
@@ -482,12 +482,12 @@ type MoveSeriesCounterParams struct {
 	SeriesID      domain.SeriesID
 }
 
-// Under LockSeriesCounter: the counter's period and next number, its next issue date, and what is
-// printed around a number on that day.
+// Under LockSeriesCounter: the counter's period, its next issue date, and what is printed around a
+// number on that day. In a new period the numbers start anew.
 func (q *Queries) MoveSeriesCounter(ctx context.Context, arg MoveSeriesCounterParams) (*SeriesCounter, error) {
 	row := q.db.QueryRow(ctx, moveSeriesCounter,
 		arg.PeriodStart,
-		arg.NextNumber,
+		arg.StartsAnew,
 		arg.IssueDate,
 		arg.IssueDateEnds,
 		arg.NumberPrefix,

@@ -18,6 +18,7 @@ type CounterMove struct {
 	IssueDate   Date
 	PeriodStart Date
 	NextNumber  int64
+	StartsAnew  bool // a later period than the counter's
 	// Closes says that the counter leaves a period in which it has given numbers, the last of them
 	// LastNumber: it is the one moment to record that.
 	Closes     bool
@@ -43,7 +44,7 @@ func (r SeriesRule) Move(c CounterState, requested *Date, today Date) (CounterMo
 	}
 	to := CounterMove{IssueDate: day, PeriodStart: r.PeriodStart(day), NextNumber: c.NextNumber}
 	if c.LastIssueDate != nil && to.PeriodStart.After(c.PeriodStart.Time) {
-		to.NextNumber, to.LastNumber = 1, c.NextNumber-1
+		to.StartsAnew, to.NextNumber, to.LastNumber = true, 1, c.NextNumber-1
 		to.Closes = to.LastNumber >= 1
 	}
 	if to.NextNumber > c.MaxNumber {

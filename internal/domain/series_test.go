@@ -180,9 +180,9 @@ func TestCounterMoves(t *testing.T) {
 		{name: "in the period", state: at(7, NewDate(2026, 5, 1)), today: NewDate(2026, 12, 31),
 			want: CounterMove{IssueDate: NewDate(2026, 12, 31), PeriodStart: NewDate(2026, 1, 1), NextNumber: 7}},
 		{name: "in the next", state: at(7, NewDate(2026, 12, 31)), today: NewDate(2027, 1, 1),
-			want: CounterMove{IssueDate: NewDate(2027, 1, 1), PeriodStart: NewDate(2027, 1, 1), NextNumber: 1, Closes: true, LastNumber: 6}},
+			want: CounterMove{IssueDate: NewDate(2027, 1, 1), PeriodStart: NewDate(2027, 1, 1), NextNumber: 1, StartsAnew: true, Closes: true, LastNumber: 6}},
 		{name: "years later", state: at(7, NewDate(2026, 12, 31)), today: NewDate(2031, 6, 1),
-			want: CounterMove{IssueDate: NewDate(2031, 6, 1), PeriodStart: NewDate(2031, 1, 1), NextNumber: 1, Closes: true, LastNumber: 6}},
+			want: CounterMove{IssueDate: NewDate(2031, 6, 1), PeriodStart: NewDate(2031, 1, 1), NextNumber: 1, StartsAnew: true, Closes: true, LastNumber: 6}},
 		{name: "a clock behind", state: at(7, NewDate(2026, 1, 1)), today: NewDate(2025, 12, 31),
 			want: CounterMove{IssueDate: NewDate(2026, 1, 1), PeriodStart: NewDate(2026, 1, 1), NextNumber: 7}},
 		{name: "a day of the year before", state: at(7, NewDate(2026, 1, 1)), asked: asked(NewDate(2025, 12, 31)), today: NewDate(2026, 1, 1),
@@ -194,7 +194,7 @@ func TestCounterMoves(t *testing.T) {
 			want: CounterMove{IssueDate: NewDate(2026, 5, 2), PeriodStart: NewDate(2026, 1, 1), NextNumber: 9_999}},
 		{name: "past the last number", state: at(10_000, NewDate(2026, 5, 2)), today: NewDate(2026, 5, 2), code: CodeSeriesExhausted, says: "begins on 2027-01-01"},
 		{name: "past the last number, in the next period", state: at(10_000, NewDate(2026, 5, 2)), today: NewDate(2027, 1, 1),
-			want: CounterMove{IssueDate: NewDate(2027, 1, 1), PeriodStart: NewDate(2027, 1, 1), NextNumber: 1, Closes: true, LastNumber: 9_999}},
+			want: CounterMove{IssueDate: NewDate(2027, 1, 1), PeriodStart: NewDate(2027, 1, 1), NextNumber: 1, StartsAnew: true, Closes: true, LastNumber: 9_999}},
 	} {
 		got, err := yearly.Move(c.state, c.asked, c.today)
 		if code(err) != c.code || got != c.want {

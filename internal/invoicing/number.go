@@ -101,7 +101,7 @@ func moveCounter(ctx context.Context, tx txn.Tx, series *sqlc.InvoiceSeries, cou
 	}
 	n := rule.On(to.IssueDate)
 	_, err = tx.MoveSeriesCounter(ctx, sqlc.MoveSeriesCounterParams{
-		TenantID: series.TenantID, SeriesID: series.ID, PeriodStart: to.PeriodStart, NextNumber: to.NextNumber,
+		TenantID: series.TenantID, SeriesID: series.ID, PeriodStart: to.PeriodStart, StartsAnew: to.StartsAnew,
 		IssueDate: to.IssueDate, IssueDateEnds: to.IssueDate.End(zone),
 		NumberPrefix: n.Prefix, NumberSuffix: n.Suffix, NumberWidth: n.Width,
 	})

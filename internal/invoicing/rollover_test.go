@@ -258,7 +258,7 @@ func twice(t *testing.T, s *shop, guard string) error {
 			return err
 		}
 		_, err = plain.MoveSeriesCounter(ctx, sqlc.MoveSeriesCounterParams{
-			TenantID: s.caller.TenantID, SeriesID: s.series, PeriodStart: to.PeriodStart, NextNumber: to.NextNumber,
+			TenantID: s.caller.TenantID, SeriesID: s.series, PeriodStart: to.PeriodStart, StartsAnew: to.StartsAnew,
 			IssueDate: to.IssueDate, IssueDateEnds: to.IssueDate.End(time.UTC), NumberPrefix: "Y-2027-", NumberWidth: 5,
 		})
 		return err

@@ -45,7 +45,7 @@ func (h *house) moveCounter(t *testing.T, id domain.SeriesID, prefix string) {
 	t.Helper()
 	day := domain.NewDate(2100, 1, 1)
 	_, err := sqlc.New(h.Owner(t)).MoveSeriesCounter(t.Context(), sqlc.MoveSeriesCounterParams{
-		TenantID: h.tenant, SeriesID: id, PeriodStart: domain.UnusedPeriod, NextNumber: 1, IssueDate: day, IssueDateEnds: day.End(time.UTC), NumberPrefix: prefix, NumberWidth: 1,
+		TenantID: h.tenant, SeriesID: id, PeriodStart: domain.UnusedPeriod, IssueDate: day, IssueDateEnds: day.End(time.UTC), NumberPrefix: prefix, NumberWidth: 1,
 	})
 	check(t, err)
 }

@@ -97,7 +97,7 @@ func threeStatements(h *house, series domain.SeriesID) func(context.Context, txn
 		}
 		day := domain.NewDate(2100, 1, 2)
 		_, err := tx.MoveSeriesCounter(ctx, sqlc.MoveSeriesCounterParams{
-			TenantID: h.tenant, SeriesID: series, PeriodStart: domain.UnusedPeriod, NextNumber: 1, IssueDate: day, IssueDateEnds: day.Time, NumberPrefix: "A", NumberWidth: 1,
+			TenantID: h.tenant, SeriesID: series, PeriodStart: domain.UnusedPeriod, IssueDate: day, IssueDateEnds: day.Time, NumberPrefix: "A", NumberWidth: 1,
 		})
 		return err
 	}
