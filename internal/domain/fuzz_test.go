@@ -110,16 +110,17 @@ func FuzzNumberFormat(f *testing.F) {
 	f.Add("{N:3}", "A", int64(999), int64(1000), int64(-700_000), byte(1))
 	f.Fuzz(func(t *testing.T, text, code string, n, m, day int64, start byte) {
 		format := NumberFormat(text)
-		err := format.Check(code)
+		rule := SeriesRule{Code: code, Format: format, Reset: ResetNever, FiscalYearStart: int32(start%12) + 1, MaxLength: MaxSeriesLength, AllowedCharacters: CharactersPlain, Capacity: 1}
+		err := rule.Check()
 		var refusal *Refusal
-		if err != nil && (!errors.As(err, &refusal) || refusal.Code != CodeInvalidFormat) {
+		if err != nil && (!errors.As(err, &refusal) || refusal.Code != CodeInvalidFormat && refusal.Code != CodeBadInput) {
 			t.Fatalf("the format %q is refused with %v", text, err)
 		}
 		if err != nil && len(err.Error()) > 600 {
 			t.Fatalf("a long format is refused with %d bytes", len(err.Error()))
 		}
 		date := DateOf(time.Unix(0, 0).AddDate(0, 0, int(day%3_000_000)), time.UTC)
-		if ParseSeriesCode(code) != nil || err != nil || date.Year() < 1 || date.Year() > 9999 || n < 1 || m < 1 {
+		if ParseSeriesCode(code) != nil || err != nil || date.Year() < 1 || date.Year() > 9999 || n < 1 || m < 1 || n > rule.MaxNumber() || m > rule.MaxNumber() {
 			_ = format.On(code, date, int32(start)).Print(n) // no panic
 			return
 		}
