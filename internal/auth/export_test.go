@@ -1,8 +1,5 @@
 package auth
 
-// Waiting is how many look-ups wait for the next statement.
-func (t *Tokens) Waiting() int { return t.lookups.Waiting() }
-
 // The form of a token.
 var (
 	NewTokenOf  = newToken
