@@ -26,7 +26,7 @@ func TestMemberRunsTheJobs(t *testing.T) {
 	pool := d.PoolAt(t, member.url, 4)
 	db := txn.New(pool, txn.Settings{})
 	complaints := make(chan string, 100)
-	runner, err := jobs.Start(t.Context(), pool, ordering.New(db, payment.NewSimulated(db, 0, nil)), metering.New(db), time.Second, slog.New(slog.NewTextHandler(line(complaints), nil)))
+	runner, err := jobs.Start(t.Context(), pool, ordering.New(db, payment.NewSimulated(db, 0, nil)), metering.New(db), time.Second, slog.New(slog.NewTextHandler(line(complaints), nil)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

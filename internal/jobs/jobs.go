@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 
 	"countersign/internal/metering"
 	"countersign/internal/ordering"
@@ -80,9 +81,12 @@ func (w *settleWorker) Work(ctx context.Context, _ *river.Job[settleArgs]) error
 // Timeout bounds one run.
 func (*settleWorker) Timeout(*river.Job[settleArgs]) time.Duration { return 10 * time.Minute }
 
+// Observe is told how each run of a job ended, and how long it took. May be nil.
+type Observe func(kind string, err error, took time.Duration)
+
 // Start begins to run the jobs: what is still unknown after the interval is looked at once an
 // interval.
-func Start(ctx context.Context, pool *pgxpool.Pool, o *ordering.Service, m *metering.Service, every time.Duration, logger *slog.Logger) (*Runner, error) {
+func Start(ctx context.Context, pool *pgxpool.Pool, o *ordering.Service, m *metering.Service, every time.Duration, logger *slog.Logger, observe Observe) (*Runner, error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &reconcileWorker{ordering: o, minAge: every, logger: logger})
 	river.AddWorker(workers, &settleWorker{metering: m, minAge: every, logger: logger})
@@ -91,6 +95,7 @@ func Start(ctx context.Context, pool *pgxpool.Pool, o *ordering.Service, m *mete
 		Logger:            slog.New(warnings{logger.Handler()}),
 		Workers:           workers,
 		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}},
+		Middleware:        []rivertype.Middleware{observed(observe)},
 		PollOnly:          true, // LISTEN needs a session of its own, which a pooler does not give
 		PeriodicJobs:      []*river.PeriodicJob{periodic(every, reconcileArgs{}), periodic(every, settleArgs{})},
 		FetchPollInterval: time.Second,
@@ -100,6 +105,18 @@ func Start(ctx context.Context, pool *pgxpool.Pool, o *ordering.Service, m *mete
 		return nil, err
 	}
 	return &Runner{client}, client.Start(ctx)
+}
+
+// observed tells of each job that was run.
+func observed(observe Observe) rivertype.Middleware {
+	return river.WorkerMiddlewareFunc(func(ctx context.Context, job *rivertype.JobRow, inner func(context.Context) error) error {
+		start := time.Now()
+		err := inner(ctx)
+		if observe != nil {
+			observe(job.Kind, err, time.Since(start))
+		}
+		return err
+	})
 }
 
 func periodic(every time.Duration, args river.JobArgs) *river.PeriodicJob {

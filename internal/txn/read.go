@@ -26,9 +26,12 @@ func Snapshot[T any](ctx context.Context, db *DB, fn reading[T]) (T, error) {
 
 type mode[T any] func(ctx context.Context, conn *pgx.Conn, fn reading[T]) (T, error)
 
-func read[T any](ctx context.Context, db *DB, fn reading[T], in mode[T]) (T, error) {
+func read[T any](ctx context.Context, db *DB, fn reading[T], in mode[T]) (value T, err error) {
+	attempts := 0
+	defer func() { db.observe("read", false, attempts, err) }()
 	var repeated bool // the one retry of againOnce is spent
 	for attempt := 1; ; attempt++ {
+		attempts = attempt
 		value, err := readOnce(ctx, db, fn, in)
 		if err == nil {
 			return value, nil

@@ -62,7 +62,9 @@ func Run[T any](ctx context.Context, db *DB, w Write[T]) (Outcome[T], error) {
 var ErrCancelled = domain.Refuse(domain.CodeUnavailable, nil, "the request was cancelled before it began")
 
 // run is Run; earlier is how a first attempt has failed already, if one was made.
-func run[T any](ctx context.Context, db *DB, w Write[T], earlier error) (Outcome[T], error) {
+func run[T any](ctx context.Context, db *DB, w Write[T], earlier error) (out Outcome[T], err error) {
+	attempts := 0
+	defer func() { db.observe("write", out.Replayed, attempts, err) }()
 	accepted := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithTimeout(accepted, db.WriteTimeout)
 	defer cancel()
@@ -76,6 +78,7 @@ func run[T any](ctx context.Context, db *DB, w Write[T], earlier error) (Outcome
 	var unknown bool  // an answer to COMMIT was lost
 	var repeated bool // the one retry of againOnce is spent
 	for attempt := 1; ; attempt++ {
+		attempts = attempt
 		var value T
 		err := earlier
 		if earlier = nil; err == nil {

@@ -81,6 +81,7 @@ func (t together[T]) run(ctx context.Context, places []int) {
 		for i, place := range places {
 			w := t.Writes[place]
 			t.results[place].Outcome = Outcome[T]{Value: values[i], Key: w.Key, KeyMade: !w.KeyGiven}
+			t.observe(place)
 		}
 		return
 	}
@@ -93,6 +94,7 @@ func (t together[T]) run(ctx context.Context, places []int) {
 	case v == answer && !ofOneWrite(err):
 		for _, place := range places {
 			t.results[place].Err = err
+			t.observe(place)
 		}
 	case len(places) == 1:
 		t.alone(ctx, places[0], failure)
@@ -128,6 +130,7 @@ func (t together[T]) sift(ctx context.Context, places []int) {
 		if f, ok := found[place]; ok {
 			r := &t.results[place]
 			r.Outcome, r.Err = t.Writes[place].replayed(f)
+			t.observe(place)
 			continue
 		}
 		rest = append(rest, place)
@@ -158,6 +161,12 @@ func (t together[T]) unknown(ctx context.Context, places []int, failure error) {
 		})
 	}
 	group.Wait()
+}
+
+// observe tells how a write ended that was not run alone.
+func (t together[T]) observe(place int) {
+	r := t.results[place]
+	t.db.observe("write", r.Replayed, 1, r.Err)
 }
 
 // alone runs one write by itself, after its first attempt has failed as told, if one was made.

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -27,6 +29,8 @@ type Settings struct {
 	AcquireTimeout time.Duration    // 2 s: how long a request waits for a connection before it is told BUSY
 	WriteTimeout   time.Duration    // 10 s: how long an accepted write may take, whatever its client does
 	Logger         *slog.Logger     // discards
+	// Observe is told how each write and read ended, and after how many attempts; nil tells nobody.
+	Observe func(kind, outcome string, attempts int)
 }
 
 // DB is the database as the use cases see it: something that runs writes and reads.
@@ -57,6 +61,26 @@ type Tx struct {
 	*sqlc.Queries
 	// Now is fixed for the whole transaction, so that its rows agree.
 	Now domain.Version
+}
+
+// observe tells how something ended.
+func (db *DB) observe(kind string, replayed bool, attempts int, err error) {
+	if db.Observe == nil {
+		return
+	}
+	outcome := "done"
+	var refusal domain.UserError
+	switch {
+	case replayed:
+		outcome = "replayed"
+	case errors.As(err, &refusal):
+		outcome = strings.ToLower(string(refusal.GetCode())) // busy, outcome_unknown, or what the domain refused
+	case errors.Is(err, pgx.ErrNoRows):
+		outcome = "not_found"
+	case err != nil:
+		outcome = "failed"
+	}
+	db.Observe(kind, outcome, attempts)
 }
 
 // acquire takes a connection from the pool, for at most AcquireTimeout.
