@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -27,6 +28,7 @@ import (
 	"countersign/internal/httpserver"
 	"countersign/internal/jobs"
 	"countersign/internal/ordering"
+	"countersign/internal/ratelimit"
 	"countersign/web"
 )
 
@@ -130,9 +132,11 @@ func (serveCmd) Run(ctx context.Context, w *command.World) (err error) {
 	limits.Aliases, limits.Depth = w.Config.MaxAliases, w.Config.MaxDepth
 	server := &httpserver.Server{
 		GraphQL: graph.NewHandler(graph.Options{
-			Resolver:     &graph.Resolver{DB: app.DB, Invoicing: app.Invoicing, Ordering: app.Ordering, Metering: app.Metering},
-			Authenticate: app.Tokens.Authenticate, Explore: w.Config.Env == config.Development, Limits: &limits, Logger: w.Logger,
+			Resolver:     &graph.Resolver{DB: app.DB, Tokens: app.Tokens, Invoicing: app.Invoicing, Ordering: app.Ordering, Metering: app.Metering},
+			Authenticate: callers(ctx, w, app).Authenticate, Explore: w.Config.Env == config.Development, Logger: w.Logger,
+			Limits: &limits, Rates: rates(w.Config), Observe: app.Metrics.Field,
 		}),
+		Origins: w.Config.CORSOrigins, Observe: app.Metrics.Request,
 		Webhooks: map[string]http.Handler{app.Provider.Name(): ordering.Webhook(app.Ordering, w.Logger)},
 		Ready: func(ctx context.Context) error {
 			pending, err := database.Pending(ctx, app.Pool)
@@ -142,6 +146,9 @@ func (serveCmd) Run(ctx context.Context, w *command.World) (err error) {
 			return err
 		},
 		Logger: w.Logger, DrainDelay: w.Config.DrainDelay, Timeout: w.Config.ShutdownTimeout,
+	}
+	if err := serveMetrics(ctx, w, app, server); err != nil {
+		return err
 	}
 	address := "http://" + listener.Addr().String()
 	if _, err := fmt.Fprintf(w.Stdout, "Countersign %s serves %s/graphql\n", version(), address); err != nil {
@@ -153,7 +160,7 @@ func (serveCmd) Run(ctx context.Context, w *command.World) (err error) {
 		}
 	}
 	// The jobs run on while requests drain, and stop before the pool closes.
-	runner, err := jobs.Start(context.WithoutCancel(ctx), app.Pool, app.Ordering, app.Metering, w.Config.ReconcileInterval, w.Logger)
+	runner, err := jobs.Start(context.WithoutCancel(ctx), app.Pool, app.Ordering, app.Metering, w.Config.ReconcileInterval, w.Logger, app.Metrics.Job)
 	if err != nil {
 		return err
 	}
@@ -163,6 +170,43 @@ func (serveCmd) Run(ctx context.Context, w *command.World) (err error) {
 		err = errors.Join(err, runner.Stop(grace))
 	}()
 	return server.Serve(ctx, listener)
+}
+
+// callers recognises access tokens and, where an issuer is configured, its JWTs.
+func callers(ctx context.Context, w *command.World, app *command.App) auth.Authenticator {
+	a := auth.Authenticator{Tokens: app.Tokens}
+	if s, on := w.Config.JWT(); on {
+		a.JWTs = auth.NewJWTs(ctx, app.DB, s, w.Logger)
+		app.Metrics.Queue("jwts", a.JWTs.Waiting)
+	}
+	return a
+}
+
+// rates are how often callers and addresses may ask.
+func rates(c config.Config) graph.Rates {
+	return graph.Rates{
+		Callers:  ratelimit.New(ratelimit.Policy{Name: "caller", PerSecond: c.RateLimit, Burst: c.RateBurst}, time.Now),
+		Failures: ratelimit.New(ratelimit.Policy{Name: "failures", PerSecond: c.FailedAuthLimit, Burst: c.FailedAuthBurst}, time.Now),
+		Proxies:  c.Proxies(),
+	}
+}
+
+// serveMetrics serves /metrics where the configuration says: here, on a listener of its own, or
+// nowhere.
+func serveMetrics(ctx context.Context, w *command.World, app *command.App, server *httpserver.Server) error {
+	switch where := w.Config.Metrics(); where {
+	case config.MetricsNone:
+	case config.MetricsMain:
+		server.Metrics = app.Metrics.Handler()
+	default:
+		listener, err := net.Listen("tcp", where)
+		if err != nil {
+			return fmt.Errorf("COUNTERSIGN_METRICS_ADDR: %w", err)
+		}
+		w.Logger.InfoContext(ctx, "metrics", slog.String("url", "http://"+listener.Addr().String()+"/metrics"))
+		go httpserver.ServeMetrics(ctx, listener, app.Metrics.Handler(), w.Logger)
+	}
+	return nil
 }
 
 // playground makes the demo tenant and a token of it, says so, and serves a page to explore with.
@@ -178,6 +222,14 @@ func playground(ctx context.Context, w *command.World, app *command.App, address
 	if err != nil {
 		return nil, err
 	}
+	key := "demo to rotate"
+	spare, err := app.Tokens.CreateToken(ctx, auth.Command(d.Tenant), auth.CreateAccessTokenInput{
+		Role: domain.RoleService, Name: "to rotate and revoke", Scopes: []domain.Scope{domain.ScopeRead}, IdempotencyKey: &key,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.Token = spare.Value.ID
 	_, _ = fmt.Fprintf(w.Stdout, "playground  %s/\ntoken       %s (admin, for a week)\n", address, token)
 	_, _ = fmt.Fprintf(w.Stdout, "webhooks    %s/webhooks/payments/simulated, signed with %s\n", address, w.Config.WebhookSecrets[0])
 	for _, line := range d.Lines() {

@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -11,32 +12,76 @@ import (
 	"countersign/internal/domain"
 )
 
-// access holds which roles may reach each field, "Type.field": the @access rule of the field, else
-// of its type. A field that has neither is part of what its parent let through.
-type access map[string][]domain.Role
+// access holds who may reach each field, "Type.field".
+type access struct {
+	of map[string]rule
+}
+
+// rule is who may reach a field: the @access rule of the field, else of its type. A field that has
+// neither is part of what its parent let through.
+type rule struct {
+	roles  []domain.Role
+	scoped bool         // a narrowed caller needs scope
+	scope  domain.Scope // "": no narrowed caller has it
+}
+
+func (r rule) admits(role domain.Role) bool { return slices.Contains(r.roles, role) }
 
 // accessRules are the schema's.
 var accessRules = newAccess(parsedSchema)
 
 // newAccess reads the rules from the schema.
 func newAccess(schema *ast.Schema) access {
-	rules := access{}
+	a := access{map[string]rule{}}
 	for _, def := range schema.Types {
 		for _, field := range def.Fields {
-			rule := field.Directives.ForName("access")
-			if rule == nil {
-				rule = def.Directives.ForName("access")
+			directive := field.Directives.ForName("access")
+			if directive == nil {
+				directive = def.Directives.ForName("access")
 			}
-			if rule == nil {
-				continue
+			r := rule{}
+			if directive != nil {
+				for _, role := range directive.Arguments.ForName("to").Value.Children {
+					r.roles = append(r.roles, domain.Role(role.Value.Raw))
+				}
 			}
-			for _, role := range rule.Arguments.ForName("to").Value.Children {
-				key := def.Name + "." + field.Name
-				rules[key] = append(rules[key], domain.Role(role.Value.Raw))
+			r.scoped, r.scope = scopeOf(schema, def, field)
+			if directive != nil || r.scoped {
+				a.of[def.Name+"."+field.Name] = r
 			}
 		}
 	}
-	return rules
+	return a
+}
+
+// scopeOf is what a narrowed caller needs for a field. A mutation takes the scope of its rule, and
+// without one none will do. A query takes READ, and so does a link from one node to others: who may
+// only write reads what a mutation answers, and cannot go on from there through all that there is.
+func scopeOf(schema *ast.Schema, def *ast.Definition, field *ast.FieldDefinition) (scoped bool, scope domain.Scope) {
+	if def == schema.Mutation {
+		if directive := field.Directives.ForName("access"); directive != nil {
+			if argument := directive.Arguments.ForName("scope"); argument != nil {
+				scope = ScopeNamed(argument.Value.Raw)
+			}
+		}
+		return true, scope
+	}
+	if strings.HasPrefix(field.Name, "__") {
+		return false, ""
+	}
+	of := schema.Types[field.Type.Name()]
+	link := of != nil && (slices.Contains(of.Interfaces, "Node") || strings.HasSuffix(of.Name, "Connection")) && !answers(schema, def)
+	return def == schema.Query || link && def.Kind == ast.Object, domain.ScopeRead
+}
+
+// answers says whether a type is the payload of a mutation.
+func answers(schema *ast.Schema, def *ast.Definition) bool {
+	return schema.Mutation != nil && slices.ContainsFunc(schema.Mutation.Fields, func(f *ast.FieldDefinition) bool { return f.Type.Name() == def.Name })
+}
+
+// ScopeNamed is the scope that the schema's enum calls so: INVOICES_WRITE is invoices:write.
+func ScopeNamed(enum string) domain.Scope {
+	return domain.Scope(strings.Replace(strings.ToLower(enum), "_", ":", 1))
 }
 
 // ExtensionName names the extension.
@@ -48,19 +93,26 @@ func (access) Validate(graphql.ExecutableSchema) error { return nil }
 // InterceptField refuses a field to those who may not reach it, before its resolver runs.
 func (a access) InterceptField(ctx context.Context, next graphql.Resolver) (any, error) {
 	field := graphql.GetFieldContext(ctx)
-	name := field.Object + "." + field.Field.Name
-	if _, ruled := a[name]; !ruled {
+	rule, ruled := a.of[field.Object+"."+field.Field.Name]
+	if !ruled {
 		return next(ctx)
 	}
 	c, known := auth.From(ctx)
 	switch {
 	case !known:
 		return nil, domain.Refuse(domain.CodeUnauthenticated, nil, "an access token is required")
-	case !a.reaches(c.Role, name):
+	case rule.roles != nil && !rule.admits(c.Role):
 		return nil, domain.Refuse(domain.CodeForbidden, nil, "the role %s may not reach %s.%s", c.Role, field.Object, field.Field.Name)
+	case rule.scoped && !c.Scopes.Allow(rule.scope):
+		return nil, missing(rule.scope, field)
 	}
 	return next(ctx)
 }
 
-// reaches says whether a role may reach a field, "Type.field", that has a rule.
-func (a access) reaches(role domain.Role, field string) bool { return slices.Contains(a[field], role) }
+// missing names the scope that a caller lacks.
+func missing(scope domain.Scope, field *graphql.FieldContext) error {
+	if scope == "" {
+		return domain.Refuse(domain.CodeForbidden, nil, "no scope reaches %s.%s: it takes a token that is not narrowed to scopes", field.Object, field.Field.Name)
+	}
+	return domain.Refuse(domain.CodeForbidden, nil, "%s.%s takes the scope %s", field.Object, field.Field.Name, scope)
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"countersign/graph"
+	"countersign/internal/auth"
 	"countersign/internal/domain"
 	"countersign/internal/payment"
 )
@@ -48,6 +49,11 @@ var rootArguments = map[string]func(t testing.TB, a *api, role string) string{
 	"settlement":        id(func(n *tenant) string { return n.settlementID }),
 	"settlements":       nothing,
 	"doctor":            nothing,
+	"accessToken":       id(func(n *tenant) string { return n.tokenID }),
+	"accessTokens":      nothing,
+	"createAccessToken": input(`role: SERVICE, name: "x", scopes: [READ]`),
+	"rotateAccessToken": spareToken(`, graceSeconds: 60`),
+	"revokeAccessToken": spareToken(``),
 	"createCustomer":    input(`name: "New", currency: "EUR"`),
 	"createInvoiceSeries": func(_ testing.TB, _ *api, role string) string {
 		return `(input: {code: "` + role + `"})`
@@ -100,6 +106,17 @@ func id(of func(*tenant) string) func(testing.TB, *api, string) string {
 	return func(_ testing.TB, a *api, _ string) string { return `(id: "` + of(a.demo) + `")` }
 }
 
+// spareToken names an access token of its own.
+func spareToken(fields string) func(testing.TB, *api, string) string {
+	return func(t testing.TB, a *api, _ string) string {
+		_, row, err := a.tokens.Create(t.Context(), auth.NewToken{TenantID: a.demo.id, Role: domain.RoleService})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return `(input: {tokenId: "` + row.ID.String() + `"` + fields + `})`
+	}
+}
+
 // move names an order of its own that stands where the move begins.
 func move(method, more string) func(testing.TB, *api, string) string {
 	return func(t testing.TB, a *api, _ string) string {
@@ -118,7 +135,7 @@ func ofInvoice(fields string) func(testing.TB, *api, string) string {
 // typeAt is a root field that answers with each type that has rules, and its arguments.
 var typeAt = map[string]string{
 	"Customer": "customer", "Invoice": "invoice", "InvoiceSeries": "invoiceSeries", "Product": "product", "Order": "order",
-	"SeriesPresetRule": "seriesPresets", "ApiKey": "apiKey", "UsageSettlement": "settlement", "DoctorReport": "doctor",
+	"SeriesPresetRule": "seriesPresets", "ApiKey": "apiKey", "UsageSettlement": "settlement", "DoctorReport": "doctor", "AccessToken": "accessToken",
 }
 
 // rule are the roles that may reach a field: its own rule, else its type's; nil where there is none.
@@ -285,7 +302,8 @@ func wantForbidden(t *testing.T, role, field string, r response) {
 func (a *api) rows(t testing.TB) (n int) {
 	t.Helper()
 	for _, table := range []string{"customers", "invoice_series", "invoices", "products", "product_changes", "orders", "order_history", "payment_attempts",
-		"api_keys", "api_key_revocations", "usage_events", "usage_batches", "settlements", "billing_exemptions", "invoice_history"} {
+		"api_keys", "api_key_revocations", "usage_events", "usage_batches", "settlements", "billing_exemptions", "invoice_history",
+		"access_tokens", "access_token_history"} {
 		n += a.count(t, table, "true")
 	}
 	return n + a.count(t, "billing_exemptions", "ended_at IS NOT NULL")

@@ -29,19 +29,21 @@ func answer[T any](ctx context.Context, out txn.Outcome[T], err error) (txn.Outc
 	return out, []domain.UserError{}, err
 }
 
+// idempotencyKey is the extension of a response that tells the keys which the server made.
+const idempotencyKey = "idempotencyKey"
+
 // tellKey puts a key that the server made into the response's extensions: as a string where the
 // request has one mutation, else by the field's response name.
 func tellKey(ctx context.Context, key string) {
-	const extension = "idempotencyKey"
 	field := graphql.GetFieldContext(ctx)
 	if mutations(graphql.GetOperationContext(ctx)) == 1 {
-		graphql.RegisterExtension(ctx, extension, key)
+		graphql.RegisterExtension(ctx, idempotencyKey, key)
 		return
 	}
-	keys, ok := graphql.GetExtension(ctx, extension).(map[string]string) // root mutation fields run one by one
+	keys, ok := graphql.GetExtension(ctx, idempotencyKey).(map[string]string) // root mutation fields run one by one
 	if !ok {
 		keys = map[string]string{}
-		graphql.RegisterExtension(ctx, extension, keys)
+		graphql.RegisterExtension(ctx, idempotencyKey, keys)
 	}
 	keys[field.Field.Alias] = key
 }

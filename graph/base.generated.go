@@ -6,6 +6,7 @@ import (
 	"context"
 	"countersign/graph/model"
 	"countersign/graph/scalar"
+	"countersign/internal/auth"
 	"countersign/internal/doctor"
 	"countersign/internal/domain"
 	"countersign/internal/invoicing"
@@ -27,6 +28,9 @@ import (
 // region    ************************** generated!.gotpl **************************
 
 type MutationResolver interface {
+	CreateAccessToken(ctx context.Context, input auth.CreateAccessTokenInput) (*model.CreateAccessTokenPayload, error)
+	RotateAccessToken(ctx context.Context, input auth.RotateAccessTokenInput) (*model.RotateAccessTokenPayload, error)
+	RevokeAccessToken(ctx context.Context, input auth.RevokeAccessTokenInput) (*model.RevokeAccessTokenPayload, error)
 	CreateAPIKey(ctx context.Context, input metering.CreateAPIKeyInput) (*model.CreateAPIKeyPayload, error)
 	RevokeAPIKey(ctx context.Context, input metering.RevokeAPIKeyInput) (*model.RevokeAPIKeyPayload, error)
 	RecordUsage(ctx context.Context, input metering.RecordUsageInput) (*model.RecordUsagePayload, error)
@@ -49,6 +53,8 @@ type MutationResolver interface {
 type QueryResolver interface {
 	Node(ctx context.Context, id string) (domain.Node, error)
 	Nodes(ctx context.Context, ids []string) ([]domain.Node, error)
+	AccessToken(ctx context.Context, id string) (*sqlc.AccessToken, error)
+	AccessTokens(ctx context.Context, first *int32, after *string, last *int32, before *string) (*model.AccessTokenConnection, error)
 	APIKey(ctx context.Context, id string) (*sqlc.APIKey, error)
 	APIKeys(ctx context.Context, filter *metering.APIKeyFilter, first *int32, after *string, last *int32, before *string) (*model.APIKeyConnection, error)
 	Settlement(ctx context.Context, id string) (*sqlc.Settlement, error)
@@ -92,6 +98,20 @@ func (ec *executionContext) field_Mutation_cancelOrder_args(ctx context.Context,
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (ordering.CancelOrderInput, error) {
 			return ec.unmarshalNCancelOrderInput2countersignᚋinternalᚋorderingᚐCancelOrderInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_createAccessToken_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (auth.CreateAccessTokenInput, error) {
+			return ec.unmarshalNCreateAccessTokenInput2countersignᚋinternalᚋauthᚐCreateAccessTokenInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -268,12 +288,40 @@ func (ec *executionContext) field_Mutation_retryPayment_args(ctx context.Context
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_revokeAccessToken_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (auth.RevokeAccessTokenInput, error) {
+			return ec.unmarshalNRevokeAccessTokenInput2countersignᚋinternalᚋauthᚐRevokeAccessTokenInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_revokeApiKey_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (metering.RevokeAPIKeyInput, error) {
 			return ec.unmarshalNRevokeApiKeyInput2countersignᚋinternalᚋmeteringᚐRevokeAPIKeyInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_rotateAccessToken_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (auth.RotateAccessTokenInput, error) {
+			return ec.unmarshalNRotateAccessTokenInput2countersignᚋinternalᚋauthᚐRotateAccessTokenInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -335,6 +383,58 @@ func (ec *executionContext) field_Query___type_args(ctx context.Context, rawArgs
 		return nil, err
 	}
 	args["name"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_accessToken_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "id",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["id"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_accessTokens_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int32, error) {
+			return ec.unmarshalOInt2ᚖint32(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int32, error) {
+			return ec.unmarshalOInt2ᚖint32(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
 	return args, nil
 }
 
@@ -948,6 +1048,138 @@ func (ec *executionContext) _Money_formatted(ctx context.Context, field graphql.
 }
 func (ec *executionContext) fieldContext_Money_formatted(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Money", field, true, false, "String")
+}
+
+func (ec *executionContext) _Mutation_createAccessToken(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_createAccessToken(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().CreateAccessToken(ctx, fc.Args["input"].(auth.CreateAccessTokenInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CreateAccessTokenPayload) graphql.Marshaler {
+			return ec.marshalOCreateAccessTokenPayload2ᚖcountersignᚋgraphᚋmodelᚐCreateAccessTokenPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_createAccessToken(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CreateAccessTokenPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_createAccessToken_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_rotateAccessToken(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_rotateAccessToken(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RotateAccessToken(ctx, fc.Args["input"].(auth.RotateAccessTokenInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RotateAccessTokenPayload) graphql.Marshaler {
+			return ec.marshalORotateAccessTokenPayload2ᚖcountersignᚋgraphᚋmodelᚐRotateAccessTokenPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_rotateAccessToken(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RotateAccessTokenPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_rotateAccessToken_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_revokeAccessToken(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_revokeAccessToken(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RevokeAccessToken(ctx, fc.Args["input"].(auth.RevokeAccessTokenInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RevokeAccessTokenPayload) graphql.Marshaler {
+			return ec.marshalORevokeAccessTokenPayload2ᚖcountersignᚋgraphᚋmodelᚐRevokeAccessTokenPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_revokeAccessToken(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RevokeAccessTokenPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_revokeAccessToken_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Mutation_createApiKey(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
@@ -1922,6 +2154,94 @@ func (ec *executionContext) fieldContext_Query_nodes(ctx context.Context, field 
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_accessToken(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_accessToken(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().AccessToken(ctx, fc.Args["id"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *sqlc.AccessToken) graphql.Marshaler {
+			return ec.marshalOAccessToken2ᚖcountersignᚋsqlcᚐAccessToken(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_accessToken(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AccessToken(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_accessToken_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_accessTokens(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_accessTokens(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().AccessTokens(ctx, fc.Args["first"].(*int32), fc.Args["after"].(*string), fc.Args["last"].(*int32), fc.Args["before"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.AccessTokenConnection) graphql.Marshaler {
+			return ec.marshalNAccessTokenConnection2ᚖcountersignᚋgraphᚋmodelᚐAccessTokenConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_accessTokens(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AccessTokenConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_accessTokens_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_apiKey(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2783,6 +3103,13 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._ApiKey(ctx, sel, obj)
+	case sqlc.AccessToken:
+		return ec._AccessToken(ctx, sel, &obj)
+	case *sqlc.AccessToken:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._AccessToken(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -2944,6 +3271,27 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("Mutation")
+		case "createAccessToken":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_createAccessToken(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "rotateAccessToken":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_rotateAccessToken(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "revokeAccessToken":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_revokeAccessToken(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "createApiKey":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_createApiKey(ctx, field)
@@ -3165,6 +3513,18 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_nodes(ctx, field)
+				})
+		case "accessToken":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_accessToken(ctx, field)
+				})
+		case "accessTokens":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_accessTokens(ctx, field)
 				})
 		case "apiKey":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
@@ -3391,6 +3751,8 @@ func (ec *executionContext) marshalNNode2ᚕcountersignᚋinternalᚋdomainᚐNo
 		batchIdxMapCustomer := map[int]int{}
 		var batchItemsApiKey []*sqlc.APIKey
 		batchIdxMapApiKey := map[int]int{}
+		var batchItemsAccessToken []*sqlc.AccessToken
+		batchIdxMapAccessToken := map[int]int{}
 		for i, item := range v {
 			switch concrete := item.(type) {
 			case sqlc.Settlement:
@@ -3435,6 +3797,12 @@ func (ec *executionContext) marshalNNode2ᚕcountersignᚋinternalᚋdomainᚐNo
 			case *sqlc.APIKey:
 				batchIdxMapApiKey[i] = len(batchItemsApiKey)
 				batchItemsApiKey = append(batchItemsApiKey, concrete)
+			case sqlc.AccessToken:
+				batchIdxMapAccessToken[i] = len(batchItemsAccessToken)
+				batchItemsAccessToken = append(batchItemsAccessToken, &concrete)
+			case *sqlc.AccessToken:
+				batchIdxMapAccessToken[i] = len(batchItemsAccessToken)
+				batchItemsAccessToken = append(batchItemsAccessToken, concrete)
 			}
 		}
 		if len(batchItemsUsageSettlement) > 0 {
@@ -3457,6 +3825,9 @@ func (ec *executionContext) marshalNNode2ᚕcountersignᚋinternalᚋdomainᚐNo
 		}
 		if len(batchItemsApiKey) > 0 {
 			ctx = graphql.WithBatchParents(ctx, "ApiKey", batchItemsApiKey, batchIdxMapApiKey)
+		}
+		if len(batchItemsAccessToken) > 0 {
+			ctx = graphql.WithBatchParents(ctx, "AccessToken", batchItemsAccessToken, batchIdxMapAccessToken)
 		}
 	}
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
@@ -3520,6 +3891,48 @@ func (ec *executionContext) marshalNRole2ᚕcountersignᚋinternalᚋdomainᚐRo
 
 	return ret
 }
+
+func (ec *executionContext) unmarshalNScope2countersignᚋinternalᚋdomainᚐScope(ctx context.Context, v any) (domain.Scope, error) {
+	tmp, err := scalar.UnmarshalString(v)
+	res := unmarshalNScope2countersignᚋinternalᚋdomainᚐScope[tmp]
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNScope2countersignᚋinternalᚋdomainᚐScope(ctx context.Context, sel ast.SelectionSet, v domain.Scope) graphql.Marshaler {
+	_ = sel
+	res := scalar.MarshalString(marshalNScope2countersignᚋinternalᚋdomainᚐScope[v])
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "Scope!")
+	}
+	return res
+}
+
+var (
+	unmarshalNScope2countersignᚋinternalᚋdomainᚐScope = map[string]domain.Scope{
+		"READ":             domain.ScopeRead,
+		"CUSTOMERS_WRITE":  domain.ScopeCustomersWrite,
+		"PRODUCTS_WRITE":   domain.ScopeProductsWrite,
+		"INVOICES_WRITE":   domain.ScopeInvoicesWrite,
+		"SERIES_WRITE":     domain.ScopeSeriesWrite,
+		"ORDERS_WRITE":     domain.ScopeOrdersWrite,
+		"USAGE_WRITE":      domain.ScopeUsageWrite,
+		"KEYS_WRITE":       domain.ScopeKeysWrite,
+		"EXEMPTIONS_WRITE": domain.ScopeExemptionsWrite,
+		"TOKENS_WRITE":     domain.ScopeTokensWrite,
+	}
+	marshalNScope2countersignᚋinternalᚋdomainᚐScope = map[domain.Scope]string{
+		domain.ScopeRead:            "READ",
+		domain.ScopeCustomersWrite:  "CUSTOMERS_WRITE",
+		domain.ScopeProductsWrite:   "PRODUCTS_WRITE",
+		domain.ScopeInvoicesWrite:   "INVOICES_WRITE",
+		domain.ScopeSeriesWrite:     "SERIES_WRITE",
+		domain.ScopeOrdersWrite:     "ORDERS_WRITE",
+		domain.ScopeUsageWrite:      "USAGE_WRITE",
+		domain.ScopeKeysWrite:       "KEYS_WRITE",
+		domain.ScopeExemptionsWrite: "EXEMPTIONS_WRITE",
+		domain.ScopeTokensWrite:     "TOKENS_WRITE",
+	}
+)
 
 func (ec *executionContext) marshalNUserError2countersignᚋinternalᚋdomainᚐUserError(ctx context.Context, sel ast.SelectionSet, v domain.UserError) graphql.Marshaler {
 	if v == nil {
@@ -3641,5 +4054,87 @@ func (ec *executionContext) marshalONode2countersignᚋinternalᚋdomainᚐNode(
 	}
 	return ec._Node(ctx, sel, v)
 }
+
+func (ec *executionContext) unmarshalOScope2ᚕcountersignᚋinternalᚋdomainᚐScopeᚄ(ctx context.Context, v any) ([]domain.Scope, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]domain.Scope, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNScope2countersignᚋinternalᚋdomainᚐScope(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOScope2ᚕcountersignᚋinternalᚋdomainᚐScopeᚄ(ctx context.Context, sel ast.SelectionSet, v []domain.Scope) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNScope2countersignᚋinternalᚋdomainᚐScope(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalOScope2ᚖcountersignᚋinternalᚋdomainᚐScope(ctx context.Context, v any) (*domain.Scope, error) {
+	if v == nil {
+		return nil, nil
+	}
+	tmp, err := scalar.UnmarshalString(v)
+	res := unmarshalOScope2ᚖcountersignᚋinternalᚋdomainᚐScope[tmp]
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOScope2ᚖcountersignᚋinternalᚋdomainᚐScope(ctx context.Context, sel ast.SelectionSet, v *domain.Scope) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := scalar.MarshalString(marshalOScope2ᚖcountersignᚋinternalᚋdomainᚐScope[*v])
+	return res
+}
+
+var (
+	unmarshalOScope2ᚖcountersignᚋinternalᚋdomainᚐScope = map[string]domain.Scope{
+		"READ":             domain.ScopeRead,
+		"CUSTOMERS_WRITE":  domain.ScopeCustomersWrite,
+		"PRODUCTS_WRITE":   domain.ScopeProductsWrite,
+		"INVOICES_WRITE":   domain.ScopeInvoicesWrite,
+		"SERIES_WRITE":     domain.ScopeSeriesWrite,
+		"ORDERS_WRITE":     domain.ScopeOrdersWrite,
+		"USAGE_WRITE":      domain.ScopeUsageWrite,
+		"KEYS_WRITE":       domain.ScopeKeysWrite,
+		"EXEMPTIONS_WRITE": domain.ScopeExemptionsWrite,
+		"TOKENS_WRITE":     domain.ScopeTokensWrite,
+	}
+	marshalOScope2ᚖcountersignᚋinternalᚋdomainᚐScope = map[domain.Scope]string{
+		domain.ScopeRead:            "READ",
+		domain.ScopeCustomersWrite:  "CUSTOMERS_WRITE",
+		domain.ScopeProductsWrite:   "PRODUCTS_WRITE",
+		domain.ScopeInvoicesWrite:   "INVOICES_WRITE",
+		domain.ScopeSeriesWrite:     "SERIES_WRITE",
+		domain.ScopeOrdersWrite:     "ORDERS_WRITE",
+		domain.ScopeUsageWrite:      "USAGE_WRITE",
+		domain.ScopeKeysWrite:       "KEYS_WRITE",
+		domain.ScopeExemptionsWrite: "EXEMPTIONS_WRITE",
+		domain.ScopeTokensWrite:     "TOKENS_WRITE",
+	}
+)
 
 // endregion ***************************** type.gotpl *****************************

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/executor"
@@ -29,6 +28,9 @@ type Options struct {
 	Explore bool
 	Limits  *Limits // nil: DefaultLimits
 	Logger  *slog.Logger
+	Rates   Rates
+	// Observe is told of each root field that was run, and its code: OK, or why not. May be nil.
+	Observe func(object, field, code string)
 }
 
 // Handler serves GraphQL over HTTP by the GraphQL-over-HTTP draft: POST with JSON, GET for
@@ -58,6 +60,7 @@ func NewHandler(o Options) *Handler {
 	h.exec.Use(limiter{limits, accepted})
 	h.exec.Use(spelling{es.Schema()})
 	h.exec.Use(costing{es.Schema(), limits.Cost})
+	h.exec.Use(journal{o.Observe})
 	h.exec.Use(accessRules)
 	h.exec.Use(sequence{})
 	h.exec.Use(sharing{})
@@ -77,7 +80,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.refuse(w, r, media, http.StatusInternalServerError, h.present.recovered(r.Context(), panicked))
 		}
 	}()
-	ctx, status, err := h.authenticate(r)
+	ctx, status, err := h.admit(w, r)
 	if err != nil {
 		h.refuse(w, r, media, status, err)
 		return
@@ -88,23 +91,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.execute(w, r.WithContext(ctx), media, params)
-}
-
-// authenticate says who calls, if a token is presented at all.
-func (h *Handler) authenticate(r *http.Request) (context.Context, int, error) {
-	header := r.Header.Get("Authorization")
-	if header == "" {
-		return r.Context(), 0, nil
-	}
-	scheme, token, _ := strings.Cut(header, " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return nil, http.StatusUnauthorized, domain.Refuse(domain.CodeUnauthenticated, nil, "the Authorization header is: Bearer, a space, and an access token")
-	}
-	caller, err := h.Authenticate(r.Context(), token)
-	if err != nil {
-		return nil, statusOf(err), err
-	}
-	return auth.With(r.Context(), caller), 0, nil
 }
 
 // readParams reads the GraphQL request from the HTTP request.

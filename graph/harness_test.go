@@ -34,6 +34,7 @@ type api struct {
 	url         string
 	log         *logs
 	service     *invoicing.Service
+	tokens      *auth.Tokens
 	ordering    *ordering.Service
 	metering    *metering.Service
 	demo, other *tenant
@@ -46,11 +47,11 @@ func newAPI(t *testing.T, tune ...func(d *testdb.DB, o *graph.Options)) *api {
 	d := testdb.New(t)
 	db := txn.New(d.Pool, txn.Settings{})
 	a := &api{db: d, log: &logs{}, service: invoicing.New(db), ordering: newOrdering(db), metering: metering.New(db)}
-	tokens := auth.NewTokens(db)
-	a.demo, a.other = a.newTenant(t, tokens, "demo"), a.newTenant(t, tokens, "other")
+	a.tokens = auth.NewTokens(db)
+	a.demo, a.other = a.newTenant(t, a.tokens, "demo"), a.newTenant(t, a.tokens, "other")
 	options := graph.Options{
-		Resolver:     &graph.Resolver{DB: db, Invoicing: a.service, Ordering: a.ordering, Metering: a.metering},
-		Authenticate: tokens.Authenticate,
+		Resolver:     &graph.Resolver{DB: db, Tokens: a.tokens, Invoicing: a.service, Ordering: a.ordering, Metering: a.metering},
+		Authenticate: a.tokens.Authenticate,
 		Logger:       slog.New(requestid.LogHandler{Handler: slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})}),
 	}
 	for _, f := range tune {

@@ -117,6 +117,20 @@ var repeatables = []repeatable{
 		func(n *tenant) vars { return vars{"invoiceId": n.neighbourInvoiceID, "reason": "a mistake"} },
 		func(n *tenant) vars { return vars{"invoiceId": n.invoiceID, "reason": "a mistake"} }, "inv_ mistake",
 	},
+	{
+		"createAccessToken", "CreateAccessTokenInput", "accessToken",
+		func(*tenant) vars { return vars{"role": "SERVICE", "name": "till", "scopes": []string{"READ"}} },
+		func(*tenant) vars { return vars{"role": "SERVICE", "name": "till"} }, "tok_ till cst_",
+	},
+	{
+		"rotateAccessToken", "RotateAccessTokenInput", "accessToken",
+		func(n *tenant) vars { return vars{"tokenId": n.tokenID, "graceSeconds": 60} },
+		func(n *tenant) vars { return vars{"tokenId": n.spareTokenID, "graceSeconds": 60} }, "tok_ cst_",
+	},
+	{
+		"revokeAccessToken", "RevokeAccessTokenInput", "accessToken",
+		func(n *tenant) vars { return vars{"tokenId": n.tokenID} }, func(n *tenant) vars { return vars{"tokenId": n.spareTokenID} }, "tok_ cst_",
+	},
 }
 
 // repeatedElsewhere are mutations that have nothing to compare by its id.

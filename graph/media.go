@@ -12,7 +12,9 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
+	"countersign/internal/accesslog"
 	"countersign/internal/domain"
+	"countersign/internal/ratelimit"
 )
 
 // The media types of an answer.
@@ -96,6 +98,13 @@ type requestError struct {
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, media string, status int, err error) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
+		if h.Rates.Failures != nil {
+			h.Rates.Failures.Take(ratelimit.Address(r, h.Rates.Proxies))
+		}
+	}
+	var refusal domain.UserError
+	if errors.As(err, &refusal) {
+		accesslog.From(r.Context()).Refused(string(refusal.GetCode()))
 	}
 	h.write(w, r, media, status, requestError{gqlerror.List{h.present.present(r.Context(), err)}})
 }

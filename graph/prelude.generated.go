@@ -1652,6 +1652,16 @@ func (ec *executionContext) marshalNID2countersignᚋinternalᚋdomainᚐSettlem
 	return v
 }
 
+func (ec *executionContext) unmarshalNID2countersignᚋinternalᚋdomainᚐTokenID(ctx context.Context, v any) (domain.TokenID, error) {
+	var res domain.TokenID
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNID2countersignᚋinternalᚋdomainᚐTokenID(ctx context.Context, sel ast.SelectionSet, v domain.TokenID) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNID2string(ctx context.Context, v any) (string, error) {
 	res, err := scalar.UnmarshalID(v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -2011,6 +2021,22 @@ func (ec *executionContext) unmarshalOID2ᚖcountersignᚋinternalᚋdomainᚐEx
 }
 
 func (ec *executionContext) marshalOID2ᚖcountersignᚋinternalᚋdomainᚐExemptionID(ctx context.Context, sel ast.SelectionSet, v *domain.ExemptionID) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) unmarshalOID2ᚖcountersignᚋinternalᚋdomainᚐTokenID(ctx context.Context, v any) (*domain.TokenID, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.TokenID)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOID2ᚖcountersignᚋinternalᚋdomainᚐTokenID(ctx context.Context, sel ast.SelectionSet, v *domain.TokenID) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

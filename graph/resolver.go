@@ -3,6 +3,7 @@
 package graph
 
 import (
+	"countersign/internal/auth"
 	"countersign/internal/invoicing"
 	"countersign/internal/metering"
 	"countersign/internal/ordering"
@@ -12,6 +13,7 @@ import (
 // Resolver holds what the resolvers call.
 type Resolver struct {
 	DB        *txn.DB
+	Tokens    *auth.Tokens
 	Invoicing *invoicing.Service
 	Ordering  *ordering.Service
 	Metering  *metering.Service

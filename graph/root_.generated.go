@@ -5,6 +5,7 @@ package graph
 import (
 	"bytes"
 	"context"
+	"countersign/internal/auth"
 	"countersign/internal/invoicing"
 	"countersign/internal/metering"
 	"countersign/internal/ordering"
@@ -25,6 +26,7 @@ func NewExecutableSchema(cfg Config) graphql.ExecutableSchema {
 type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 
 type ResolverRoot interface {
+	AccessToken() AccessTokenResolver
 	ApiKey() ApiKeyResolver
 	Customer() CustomerResolver
 	Invoice() InvoiceResolver
@@ -41,6 +43,39 @@ type DirectiveRoot struct {
 }
 
 type ComplexityRoot struct {
+	AccessToken struct {
+		CreatedAt func(childComplexity int) int
+		CreatedBy func(childComplexity int) int
+		Customer  func(childComplexity int) int
+		ExpiresAt func(childComplexity int) int
+		Hint      func(childComplexity int) int
+		History   func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Name      func(childComplexity int) int
+		Replaces  func(childComplexity int) int
+		RevokedAt func(childComplexity int) int
+		Role      func(childComplexity int) int
+		Scopes    func(childComplexity int) int
+		UpdatedAt func(childComplexity int) int
+	}
+
+	AccessTokenConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	AccessTokenEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	AccessTokenStep struct {
+		Event   func(childComplexity int) int
+		MovedAt func(childComplexity int) int
+		MovedBy func(childComplexity int) int
+	}
+
 	AllocateInvoicePayload struct {
 		Invoice    func(childComplexity int) int
 		Replayed   func(childComplexity int) int
@@ -89,6 +124,13 @@ type ComplexityRoot struct {
 		CapturedAt        func(childComplexity int) int
 		ProviderPaymentID func(childComplexity int) int
 		State             func(childComplexity int) int
+	}
+
+	CreateAccessTokenPayload struct {
+		AccessToken func(childComplexity int) int
+		Replayed    func(childComplexity int) int
+		Secret      func(childComplexity int) int
+		UserErrors  func(childComplexity int) int
 	}
 
 	CreateApiKeyPayload struct {
@@ -281,6 +323,7 @@ type ComplexityRoot struct {
 		AllocateInvoice        func(childComplexity int, input invoicing.AllocateInvoiceInput) int
 		CancelOrder            func(childComplexity int, input ordering.CancelOrderInput) int
 		CreateAPIKey           func(childComplexity int, input metering.CreateAPIKeyInput) int
+		CreateAccessToken      func(childComplexity int, input auth.CreateAccessTokenInput) int
 		CreateCustomer         func(childComplexity int, input invoicing.CreateCustomerInput) int
 		CreateInvoiceSeries    func(childComplexity int, input invoicing.CreateInvoiceSeriesInput) int
 		CreateProduct          func(childComplexity int, input ordering.CreateProductInput) int
@@ -293,6 +336,8 @@ type ComplexityRoot struct {
 		RemoveBillingExemption func(childComplexity int, input metering.RemoveBillingExemptionInput) int
 		RetryPayment           func(childComplexity int, input ordering.RetryPaymentInput) int
 		RevokeAPIKey           func(childComplexity int, input metering.RevokeAPIKeyInput) int
+		RevokeAccessToken      func(childComplexity int, input auth.RevokeAccessTokenInput) int
+		RotateAccessToken      func(childComplexity int, input auth.RotateAccessTokenInput) int
 		UpdateProduct          func(childComplexity int, input ordering.UpdateProductInput) int
 		VoidInvoice            func(childComplexity int, input metering.VoidInvoiceInput) int
 		WaiveInvoice           func(childComplexity int, input metering.WaiveInvoiceInput) int
@@ -437,6 +482,8 @@ type ComplexityRoot struct {
 	Query struct {
 		APIKey            func(childComplexity int, id string) int
 		APIKeys           func(childComplexity int, filter *metering.APIKeyFilter, first *int32, after *string, last *int32, before *string) int
+		AccessToken       func(childComplexity int, id string) int
+		AccessTokens      func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		Customer          func(childComplexity int, id string) int
 		Customers         func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		Doctor            func(childComplexity int) int
@@ -494,10 +541,23 @@ type ComplexityRoot struct {
 		UserErrors func(childComplexity int) int
 	}
 
+	RevokeAccessTokenPayload struct {
+		AccessToken func(childComplexity int) int
+		Replayed    func(childComplexity int) int
+		UserErrors  func(childComplexity int) int
+	}
+
 	RevokeApiKeyPayload struct {
 		APIKey      func(childComplexity int) int
 		Settlement  func(childComplexity int) int
 		Settlements func(childComplexity int) int
+		UserErrors  func(childComplexity int) int
+	}
+
+	RotateAccessTokenPayload struct {
+		AccessToken func(childComplexity int) int
+		Replayed    func(childComplexity int) int
+		Secret      func(childComplexity int) int
 		UserErrors  func(childComplexity int) int
 	}
 
@@ -588,6 +648,136 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 	ec := newExecutionContext(nil, e, nil)
 	_ = ec
 	switch typeName + "." + field {
+
+	case "AccessToken.createdAt":
+		if e.ComplexityRoot.AccessToken.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessToken.CreatedAt(childComplexity), true
+	case "AccessToken.createdBy":
+		if e.ComplexityRoot.AccessToken.CreatedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessToken.CreatedBy(childComplexity), true
+	case "AccessToken.customer":
+		if e.ComplexityRoot.AccessToken.Customer == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessToken.Customer(childComplexity), true
+	case "AccessToken.expiresAt":
+		if e.ComplexityRoot.AccessToken.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessToken.ExpiresAt(childComplexity), true
+	case "AccessToken.hint":
+		if e.ComplexityRoot.AccessToken.Hint == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessToken.Hint(childComplexity), true
+	case "AccessToken.history":
+		if e.ComplexityRoot.AccessToken.History == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessToken.History(childComplexity), true
+	case "AccessToken.id":
+		if e.ComplexityRoot.AccessToken.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessToken.ID(childComplexity), true
+	case "AccessToken.name":
+		if e.ComplexityRoot.AccessToken.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessToken.Name(childComplexity), true
+	case "AccessToken.replaces":
+		if e.ComplexityRoot.AccessToken.Replaces == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessToken.Replaces(childComplexity), true
+	case "AccessToken.revokedAt":
+		if e.ComplexityRoot.AccessToken.RevokedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessToken.RevokedAt(childComplexity), true
+	case "AccessToken.role":
+		if e.ComplexityRoot.AccessToken.Role == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessToken.Role(childComplexity), true
+	case "AccessToken.scopes":
+		if e.ComplexityRoot.AccessToken.Scopes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessToken.Scopes(childComplexity), true
+	case "AccessToken.version":
+		if e.ComplexityRoot.AccessToken.UpdatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessToken.UpdatedAt(childComplexity), true
+
+	case "AccessTokenConnection.edges":
+		if e.ComplexityRoot.AccessTokenConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessTokenConnection.Edges(childComplexity), true
+	case "AccessTokenConnection.nodes":
+		if e.ComplexityRoot.AccessTokenConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessTokenConnection.Nodes(childComplexity), true
+	case "AccessTokenConnection.pageInfo":
+		if e.ComplexityRoot.AccessTokenConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessTokenConnection.PageInfo(childComplexity), true
+
+	case "AccessTokenEdge.cursor":
+		if e.ComplexityRoot.AccessTokenEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessTokenEdge.Cursor(childComplexity), true
+	case "AccessTokenEdge.node":
+		if e.ComplexityRoot.AccessTokenEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessTokenEdge.Node(childComplexity), true
+
+	case "AccessTokenStep.event":
+		if e.ComplexityRoot.AccessTokenStep.Event == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessTokenStep.Event(childComplexity), true
+	case "AccessTokenStep.at":
+		if e.ComplexityRoot.AccessTokenStep.MovedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessTokenStep.MovedAt(childComplexity), true
+	case "AccessTokenStep.by":
+		if e.ComplexityRoot.AccessTokenStep.MovedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AccessTokenStep.MovedBy(childComplexity), true
 
 	case "AllocateInvoicePayload.invoice":
 		if e.ComplexityRoot.AllocateInvoicePayload.Invoice == nil {
@@ -769,6 +959,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Capture.State(childComplexity), true
+
+	case "CreateAccessTokenPayload.accessToken":
+		if e.ComplexityRoot.CreateAccessTokenPayload.AccessToken == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateAccessTokenPayload.AccessToken(childComplexity), true
+	case "CreateAccessTokenPayload.replayed":
+		if e.ComplexityRoot.CreateAccessTokenPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateAccessTokenPayload.Replayed(childComplexity), true
+	case "CreateAccessTokenPayload.secret":
+		if e.ComplexityRoot.CreateAccessTokenPayload.Secret == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateAccessTokenPayload.Secret(childComplexity), true
+	case "CreateAccessTokenPayload.userErrors":
+		if e.ComplexityRoot.CreateAccessTokenPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateAccessTokenPayload.UserErrors(childComplexity), true
 
 	case "CreateApiKeyPayload.apiKey":
 		if e.ComplexityRoot.CreateApiKeyPayload.APIKey == nil {
@@ -1521,6 +1736,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CreateAPIKey(childComplexity, args["input"].(metering.CreateAPIKeyInput)), true
+	case "Mutation.createAccessToken":
+		if e.ComplexityRoot.Mutation.CreateAccessToken == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_createAccessToken_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CreateAccessToken(childComplexity, args["input"].(auth.CreateAccessTokenInput)), true
 	case "Mutation.createCustomer":
 		if e.ComplexityRoot.Mutation.CreateCustomer == nil {
 			break
@@ -1653,6 +1879,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RevokeAPIKey(childComplexity, args["input"].(metering.RevokeAPIKeyInput)), true
+	case "Mutation.revokeAccessToken":
+		if e.ComplexityRoot.Mutation.RevokeAccessToken == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_revokeAccessToken_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RevokeAccessToken(childComplexity, args["input"].(auth.RevokeAccessTokenInput)), true
+	case "Mutation.rotateAccessToken":
+		if e.ComplexityRoot.Mutation.RotateAccessToken == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_rotateAccessToken_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RotateAccessToken(childComplexity, args["input"].(auth.RotateAccessTokenInput)), true
 	case "Mutation.updateProduct":
 		if e.ComplexityRoot.Mutation.UpdateProduct == nil {
 			break
@@ -2236,6 +2484,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.APIKeys(childComplexity, args["filter"].(*metering.APIKeyFilter), args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
+	case "Query.accessToken":
+		if e.ComplexityRoot.Query.AccessToken == nil {
+			break
+		}
+
+		args, err := ec.field_Query_accessToken_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.AccessToken(childComplexity, args["id"].(string)), true
+	case "Query.accessTokens":
+		if e.ComplexityRoot.Query.AccessTokens == nil {
+			break
+		}
+
+		args, err := ec.field_Query_accessTokens_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.AccessTokens(childComplexity, args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
 	case "Query.customer":
 		if e.ComplexityRoot.Query.Customer == nil {
 			break
@@ -2541,6 +2811,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.RetryPaymentPayload.UserErrors(childComplexity), true
 
+	case "RevokeAccessTokenPayload.accessToken":
+		if e.ComplexityRoot.RevokeAccessTokenPayload.AccessToken == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RevokeAccessTokenPayload.AccessToken(childComplexity), true
+	case "RevokeAccessTokenPayload.replayed":
+		if e.ComplexityRoot.RevokeAccessTokenPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RevokeAccessTokenPayload.Replayed(childComplexity), true
+	case "RevokeAccessTokenPayload.userErrors":
+		if e.ComplexityRoot.RevokeAccessTokenPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RevokeAccessTokenPayload.UserErrors(childComplexity), true
+
 	case "RevokeApiKeyPayload.apiKey":
 		if e.ComplexityRoot.RevokeApiKeyPayload.APIKey == nil {
 			break
@@ -2565,6 +2854,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RevokeApiKeyPayload.UserErrors(childComplexity), true
+
+	case "RotateAccessTokenPayload.accessToken":
+		if e.ComplexityRoot.RotateAccessTokenPayload.AccessToken == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RotateAccessTokenPayload.AccessToken(childComplexity), true
+	case "RotateAccessTokenPayload.replayed":
+		if e.ComplexityRoot.RotateAccessTokenPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RotateAccessTokenPayload.Replayed(childComplexity), true
+	case "RotateAccessTokenPayload.secret":
+		if e.ComplexityRoot.RotateAccessTokenPayload.Secret == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RotateAccessTokenPayload.Secret(childComplexity), true
+	case "RotateAccessTokenPayload.userErrors":
+		if e.ComplexityRoot.RotateAccessTokenPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RotateAccessTokenPayload.UserErrors(childComplexity), true
 
 	case "SeriesPresetRule.allowedCharacters":
 		if e.ComplexityRoot.SeriesPresetRule.AllowedCharacters == nil {
@@ -2863,6 +3177,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("AllocateInvoiceInput", ec.unmarshalInputAllocateInvoiceInput),
 			graphql.NewInputUnmarshaler("ApiKeyFilter", ec.unmarshalInputApiKeyFilter),
 			graphql.NewInputUnmarshaler("CancelOrderInput", ec.unmarshalInputCancelOrderInput),
+			graphql.NewInputUnmarshaler("CreateAccessTokenInput", ec.unmarshalInputCreateAccessTokenInput),
 			graphql.NewInputUnmarshaler("CreateApiKeyInput", ec.unmarshalInputCreateApiKeyInput),
 			graphql.NewInputUnmarshaler("CreateCustomerInput", ec.unmarshalInputCreateCustomerInput),
 			graphql.NewInputUnmarshaler("CreateInvoiceSeriesInput", ec.unmarshalInputCreateInvoiceSeriesInput),
@@ -2880,7 +3195,9 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("RefundOrderInput", ec.unmarshalInputRefundOrderInput),
 			graphql.NewInputUnmarshaler("RemoveBillingExemptionInput", ec.unmarshalInputRemoveBillingExemptionInput),
 			graphql.NewInputUnmarshaler("RetryPaymentInput", ec.unmarshalInputRetryPaymentInput),
+			graphql.NewInputUnmarshaler("RevokeAccessTokenInput", ec.unmarshalInputRevokeAccessTokenInput),
 			graphql.NewInputUnmarshaler("RevokeApiKeyInput", ec.unmarshalInputRevokeApiKeyInput),
+			graphql.NewInputUnmarshaler("RotateAccessTokenInput", ec.unmarshalInputRotateAccessTokenInput),
 			graphql.NewInputUnmarshaler("UpdateProductInput", ec.unmarshalInputUpdateProductInput),
 			graphql.NewInputUnmarshaler("UsageEventInput", ec.unmarshalInputUsageEventInput),
 			graphql.NewInputUnmarshaler("UsageSettlementFilter", ec.unmarshalInputUsageSettlementFilter),
@@ -2961,7 +3278,7 @@ func newExecutionContext(
 	}
 }
 
-//go:embed "api_key.graphqls" "base.graphqls" "customer.graphqls" "doctor.graphqls" "invoice.graphqls" "invoice_life.graphqls" "order.graphqls" "product.graphqls" "series.graphqls"
+//go:embed "access_token.graphqls" "api_key.graphqls" "base.graphqls" "customer.graphqls" "doctor.graphqls" "invoice.graphqls" "invoice_life.graphqls" "order.graphqls" "product.graphqls" "series.graphqls"
 var sourcesFS embed.FS
 
 func sourceData(filename string) string {
@@ -2973,6 +3290,7 @@ func sourceData(filename string) string {
 }
 
 var sources = []*ast.Source{
+	{Name: "access_token.graphqls", Input: sourceData("access_token.graphqls"), BuiltIn: false},
 	{Name: "api_key.graphqls", Input: sourceData("api_key.graphqls"), BuiltIn: false},
 	{Name: "base.graphqls", Input: sourceData("base.graphqls"), BuiltIn: false},
 	{Name: "customer.graphqls", Input: sourceData("customer.graphqls"), BuiltIn: false},
@@ -2988,6 +3306,72 @@ var parsedSchema = gqlparser.MustLoadSchema(sources...)
 // childFields_* functions provide shared child field context lookups.
 // Each function is generated once per unique object type, deduplicating the
 // switch statements that were previously inlined in every fieldContext_* function.
+
+func (ec *executionContext) childFields_AccessToken(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_AccessToken_id(ctx, field)
+	case "name":
+		return ec.fieldContext_AccessToken_name(ctx, field)
+	case "role":
+		return ec.fieldContext_AccessToken_role(ctx, field)
+	case "customer":
+		return ec.fieldContext_AccessToken_customer(ctx, field)
+	case "scopes":
+		return ec.fieldContext_AccessToken_scopes(ctx, field)
+	case "hint":
+		return ec.fieldContext_AccessToken_hint(ctx, field)
+	case "createdBy":
+		return ec.fieldContext_AccessToken_createdBy(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_AccessToken_createdAt(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_AccessToken_expiresAt(ctx, field)
+	case "revokedAt":
+		return ec.fieldContext_AccessToken_revokedAt(ctx, field)
+	case "replaces":
+		return ec.fieldContext_AccessToken_replaces(ctx, field)
+	case "history":
+		return ec.fieldContext_AccessToken_history(ctx, field)
+	case "version":
+		return ec.fieldContext_AccessToken_version(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AccessToken", field.Name)
+}
+
+func (ec *executionContext) childFields_AccessTokenConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_AccessTokenConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_AccessTokenConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_AccessTokenConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AccessTokenConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_AccessTokenEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_AccessTokenEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_AccessTokenEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AccessTokenEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_AccessTokenStep(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "event":
+		return ec.fieldContext_AccessTokenStep_event(ctx, field)
+	case "by":
+		return ec.fieldContext_AccessTokenStep_by(ctx, field)
+	case "at":
+		return ec.fieldContext_AccessTokenStep_at(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AccessTokenStep", field.Name)
+}
 
 func (ec *executionContext) childFields_AllocateInvoicePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
@@ -3087,6 +3471,20 @@ func (ec *executionContext) childFields_Capture(ctx context.Context, field graph
 		return ec.fieldContext_Capture_capturedAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Capture", field.Name)
+}
+
+func (ec *executionContext) childFields_CreateAccessTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "accessToken":
+		return ec.fieldContext_CreateAccessTokenPayload_accessToken(ctx, field)
+	case "secret":
+		return ec.fieldContext_CreateAccessTokenPayload_secret(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CreateAccessTokenPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateAccessTokenPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateAccessTokenPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateApiKeyPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3721,6 +4119,18 @@ func (ec *executionContext) childFields_RetryPaymentPayload(ctx context.Context,
 	return nil, fmt.Errorf("no field named %q was found under type RetryPaymentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_RevokeAccessTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "accessToken":
+		return ec.fieldContext_RevokeAccessTokenPayload_accessToken(ctx, field)
+	case "replayed":
+		return ec.fieldContext_RevokeAccessTokenPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RevokeAccessTokenPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RevokeAccessTokenPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RevokeApiKeyPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "apiKey":
@@ -3733,6 +4143,20 @@ func (ec *executionContext) childFields_RevokeApiKeyPayload(ctx context.Context,
 		return ec.fieldContext_RevokeApiKeyPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RevokeApiKeyPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RotateAccessTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "accessToken":
+		return ec.fieldContext_RotateAccessTokenPayload_accessToken(ctx, field)
+	case "secret":
+		return ec.fieldContext_RotateAccessTokenPayload_secret(ctx, field)
+	case "replayed":
+		return ec.fieldContext_RotateAccessTokenPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RotateAccessTokenPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RotateAccessTokenPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_SeriesPresetRule(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

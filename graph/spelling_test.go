@@ -22,7 +22,7 @@ func TestWrongKindOfId(t *testing.T) {
 		{`query ($id: ID) { orders(filter: {customerId: $id}) { nodes { id } } }`, a.demo.orderID, "orders.filter.customerId", "cus_"},
 		{`mutation ($id: ID!) { cancelOrder(input: {orderId: $id}) { replayed } }`, a.demo.invoiceID, "cancelOrder.input.orderId", "ord_"},
 		{`mutation ($id: ID!) { placeOrder(input: {idempotencyKey: "k", items: [{productId: $id, quantity: 1}]}) { replayed } }`, a.demo.orderID, "placeOrder.input.items.0.productId", "prd_"},
-		{`query ($id: ID!) { node(id: $id) { id } }`, "tok_" + a.demo.invoiceID[4:], "node.id", "cus_ inv_ ord_ prd_ ser_"},
+		{`query ($id: ID!) { node(id: $id) { id } }`, "ten_" + a.demo.invoiceID[4:], "node.id", "cus_ inv_ ord_ prd_ ser_ tok_"},
 		{`query ($id: ID!) { nodes(ids: [$id]) { id } }`, "nothing", "nodes.ids", "cus_ inv_ ord_ prd_ ser_"},
 		{`query ($id: ID!) { node(id: $id) { id } }`, strings.ToUpper(a.demo.invoiceID), "node.id", "cus_ inv_ ord_ prd_ ser_"},
 		{`query ($id: ID!) { nodes(ids: [$id]) { id } }`, "inv_8zzzzzzzzzzzzzzzzzzzzzzzzz", "nodes.ids", "inv_"},

@@ -29,6 +29,7 @@ type tenant struct {
 	settlementID             string // of customerID, of a revoked key that was not used
 	neighbourSettlementID    string // of neighbourID, likewise
 	neighbourInvoiceVersion  string // as it was made
+	tokenID, spareTokenID    string // of tokens that nobody presents
 }
 
 func (a *api) newTenant(t *testing.T, tokens *auth.Tokens, handle string) *tenant {
@@ -68,6 +69,12 @@ func (a *api) newTenant(t *testing.T, tokens *auth.Tokens, handle string) *tenan
 		check(err)
 		return secret
 	}
+	spare := func() string {
+		_, row, err := tokens.Create(ctx, auth.NewToken{TenantID: made.ID, Role: domain.RoleService})
+		check(err)
+		return row.ID.String()
+	}
+	out.tokenID, out.spareTokenID = spare(), spare()
 	out.admin, out.service, out.customer = token(domain.RoleAdmin, nil), token(domain.RoleService, nil), token(domain.RoleCustomer, &customer)
 	out.customerID, out.neighbourID = customer.String(), neighbour.String()
 	out.seriesID, out.creditSeriesID = series.String(), newSeries("CREDIT_NOTE").String()

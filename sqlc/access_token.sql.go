@@ -12,8 +12,96 @@ import (
 	"countersign/internal/domain"
 )
 
+const allAccessTokens = `-- name: AllAccessTokens :many
+SELECT tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at, scopes, replaces, operation_id, operation_fingerprint, created_by FROM access_tokens WHERE tenant_id = $1 ORDER BY id
+`
+
+type AllAccessTokensParams struct {
+	TenantID domain.TenantID
+}
+
+func (q *Queries) AllAccessTokens(ctx context.Context, arg AllAccessTokensParams) ([]*AccessToken, error) {
+	rows, err := q.db.Query(ctx, allAccessTokens, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*AccessToken{}
+	for rows.Next() {
+		var i AccessToken
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.Name,
+			&i.Role,
+			&i.CustomerID,
+			&i.SecretHash,
+			&i.Hint,
+			&i.CreatedAt,
+			&i.ExpiresAt,
+			&i.RevokedAt,
+			&i.UpdatedAt,
+			&i.Scopes,
+			&i.Replaces,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const everyClaimedTenant = `-- name: EveryClaimedTenant :many
+SELECT claimed.place::bigint AS place, t.id,
+       EXISTS (SELECT FROM customers c WHERE c.tenant_id = t.id AND c.id = claimed.customer_id) AS has_customer
+FROM ROWS FROM (unnest($1::uuid[]), unnest($2::text[]), unnest($3::uuid[]))
+    WITH ORDINALITY AS claimed (tenant_id, handle, customer_id, place)
+JOIN ops.tenants t ON t.id = claimed.tenant_id OR t.handle = claimed.handle
+ORDER BY claimed.place
+`
+
+type EveryClaimedTenantParams struct {
+	TenantIds   []domain.UUID
+	Handles     []string
+	CustomerIds []domain.UUID
+}
+
+type EveryClaimedTenantRow struct {
+	Place       int64
+	ID          domain.TenantID
+	HasCustomer bool
+}
+
+// The tenants that the claims of requests name at the same moment, by id or by handle, each with
+// whether the customer named beside it is one of that same tenant.
+func (q *Queries) EveryClaimedTenant(ctx context.Context, arg EveryClaimedTenantParams) ([]*EveryClaimedTenantRow, error) {
+	rows, err := q.db.Query(ctx, everyClaimedTenant, arg.TenantIds, arg.Handles, arg.CustomerIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*EveryClaimedTenantRow{}
+	for rows.Next() {
+		var i EveryClaimedTenantRow
+		if err := rows.Scan(&i.Place, &i.ID, &i.HasCustomer); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const everyPresentedToken = `-- name: EveryPresentedToken :many
-SELECT t.tenant_id, t.id, t.name, t.role, t.customer_id, t.secret_hash, t.hint, t.created_at, t.expires_at, t.revoked_at, t.updated_at
+SELECT t.tenant_id, t.id, t.name, t.role, t.customer_id, t.secret_hash, t.hint, t.created_at, t.expires_at, t.revoked_at, t.updated_at, t.scopes, t.replaces, t.operation_id, t.operation_fingerprint, t.created_by
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::bytea[])) AS presented (tenant_id, secret_hash)
 JOIN access_tokens t ON t.tenant_id = presented.tenant_id AND t.secret_hash = presented.secret_hash
 `
@@ -46,6 +134,11 @@ func (q *Queries) EveryPresentedToken(ctx context.Context, arg EveryPresentedTok
 			&i.ExpiresAt,
 			&i.RevokedAt,
 			&i.UpdatedAt,
+			&i.Scopes,
+			&i.Replaces,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -57,8 +150,66 @@ func (q *Queries) EveryPresentedToken(ctx context.Context, arg EveryPresentedTok
 	return items, nil
 }
 
+const findAccessTokenMoveOfOperation = `-- name: FindAccessTokenMoveOfOperation :one
+SELECT tenant_id, id, token_id, event, operation_id, operation_fingerprint, moved_by, moved_at FROM access_token_history WHERE tenant_id = $1 AND operation_id = $2
+`
+
+type FindAccessTokenMoveOfOperationParams struct {
+	TenantID    domain.TenantID
+	OperationID domain.OperationID
+}
+
+func (q *Queries) FindAccessTokenMoveOfOperation(ctx context.Context, arg FindAccessTokenMoveOfOperationParams) (*AccessTokenHistory, error) {
+	row := q.db.QueryRow(ctx, findAccessTokenMoveOfOperation, arg.TenantID, arg.OperationID)
+	var i AccessTokenHistory
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.TokenID,
+		&i.Event,
+		&i.OperationID,
+		&i.OperationFingerprint,
+		&i.MovedBy,
+		&i.MovedAt,
+	)
+	return &i, err
+}
+
+const findAccessTokenOfOperation = `-- name: FindAccessTokenOfOperation :one
+SELECT tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at, scopes, replaces, operation_id, operation_fingerprint, created_by FROM access_tokens WHERE tenant_id = $1 AND operation_id = $2
+`
+
+type FindAccessTokenOfOperationParams struct {
+	TenantID    domain.TenantID
+	OperationID domain.OperationID
+}
+
+func (q *Queries) FindAccessTokenOfOperation(ctx context.Context, arg FindAccessTokenOfOperationParams) (*AccessToken, error) {
+	row := q.db.QueryRow(ctx, findAccessTokenOfOperation, arg.TenantID, arg.OperationID)
+	var i AccessToken
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.Name,
+		&i.Role,
+		&i.CustomerID,
+		&i.SecretHash,
+		&i.Hint,
+		&i.CreatedAt,
+		&i.ExpiresAt,
+		&i.RevokedAt,
+		&i.UpdatedAt,
+		&i.Scopes,
+		&i.Replaces,
+		&i.OperationID,
+		&i.OperationFingerprint,
+		&i.CreatedBy,
+	)
+	return &i, err
+}
+
 const getAccessToken = `-- name: GetAccessToken :one
-SELECT tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at FROM access_tokens WHERE tenant_id = $1 AND id = $2
+SELECT tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at, scopes, replaces, operation_id, operation_fingerprint, created_by FROM access_tokens WHERE tenant_id = $1 AND id = $2
 `
 
 type GetAccessTokenParams struct {
@@ -81,69 +232,26 @@ func (q *Queries) GetAccessToken(ctx context.Context, arg GetAccessTokenParams) 
 		&i.ExpiresAt,
 		&i.RevokedAt,
 		&i.UpdatedAt,
+		&i.Scopes,
+		&i.Replaces,
+		&i.OperationID,
+		&i.OperationFingerprint,
+		&i.CreatedBy,
 	)
 	return &i, err
 }
 
-const insertAccessToken = `-- name: InsertAccessToken :one
-INSERT INTO access_tokens (tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-RETURNING tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at
+const getAccessTokens = `-- name: GetAccessTokens :many
+SELECT tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at, scopes, replaces, operation_id, operation_fingerprint, created_by FROM access_tokens WHERE tenant_id = $1 AND id = ANY($2)
 `
 
-type InsertAccessTokenParams struct {
-	TenantID   domain.TenantID
-	ID         domain.TokenID
-	Name       string
-	Role       domain.Role
-	CustomerID *domain.CustomerID
-	SecretHash []byte
-	Hint       string
-	CreatedAt  time.Time
-	ExpiresAt  *time.Time
-	UpdatedAt  domain.Version
-}
-
-func (q *Queries) InsertAccessToken(ctx context.Context, arg InsertAccessTokenParams) (*AccessToken, error) {
-	row := q.db.QueryRow(ctx, insertAccessToken,
-		arg.TenantID,
-		arg.ID,
-		arg.Name,
-		arg.Role,
-		arg.CustomerID,
-		arg.SecretHash,
-		arg.Hint,
-		arg.CreatedAt,
-		arg.ExpiresAt,
-		arg.UpdatedAt,
-	)
-	var i AccessToken
-	err := row.Scan(
-		&i.TenantID,
-		&i.ID,
-		&i.Name,
-		&i.Role,
-		&i.CustomerID,
-		&i.SecretHash,
-		&i.Hint,
-		&i.CreatedAt,
-		&i.ExpiresAt,
-		&i.RevokedAt,
-		&i.UpdatedAt,
-	)
-	return &i, err
-}
-
-const listAccessTokens = `-- name: ListAccessTokens :many
-SELECT tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at FROM access_tokens WHERE tenant_id = $1 ORDER BY id
-`
-
-type ListAccessTokensParams struct {
+type GetAccessTokensParams struct {
 	TenantID domain.TenantID
+	Ids      []domain.TokenID
 }
 
-func (q *Queries) ListAccessTokens(ctx context.Context, arg ListAccessTokensParams) ([]*AccessToken, error) {
-	rows, err := q.db.Query(ctx, listAccessTokens, arg.TenantID)
+func (q *Queries) GetAccessTokens(ctx context.Context, arg GetAccessTokensParams) ([]*AccessToken, error) {
+	rows, err := q.db.Query(ctx, getAccessTokens, arg.TenantID, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
@@ -163,6 +271,11 @@ func (q *Queries) ListAccessTokens(ctx context.Context, arg ListAccessTokensPara
 			&i.ExpiresAt,
 			&i.RevokedAt,
 			&i.UpdatedAt,
+			&i.Scopes,
+			&i.Replaces,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -174,11 +287,388 @@ func (q *Queries) ListAccessTokens(ctx context.Context, arg ListAccessTokensPara
 	return items, nil
 }
 
+const getSuccessor = `-- name: GetSuccessor :one
+SELECT tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at, scopes, replaces, operation_id, operation_fingerprint, created_by FROM access_tokens WHERE tenant_id = $1 AND replaces = $2::uuid
+`
+
+type GetSuccessorParams struct {
+	TenantID domain.TenantID
+	Replaces domain.UUID
+}
+
+func (q *Queries) GetSuccessor(ctx context.Context, arg GetSuccessorParams) (*AccessToken, error) {
+	row := q.db.QueryRow(ctx, getSuccessor, arg.TenantID, arg.Replaces)
+	var i AccessToken
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.Name,
+		&i.Role,
+		&i.CustomerID,
+		&i.SecretHash,
+		&i.Hint,
+		&i.CreatedAt,
+		&i.ExpiresAt,
+		&i.RevokedAt,
+		&i.UpdatedAt,
+		&i.Scopes,
+		&i.Replaces,
+		&i.OperationID,
+		&i.OperationFingerprint,
+		&i.CreatedBy,
+	)
+	return &i, err
+}
+
+const historyOfAccessTokens = `-- name: HistoryOfAccessTokens :many
+SELECT tenant_id, id, token_id, event, operation_id, operation_fingerprint, moved_by, moved_at FROM access_token_history WHERE tenant_id = $1 AND token_id = ANY($2)
+ORDER BY token_id, moved_at, event
+`
+
+type HistoryOfAccessTokensParams struct {
+	TenantID domain.TenantID
+	TokenIds []domain.TokenID
+}
+
+func (q *Queries) HistoryOfAccessTokens(ctx context.Context, arg HistoryOfAccessTokensParams) ([]*AccessTokenHistory, error) {
+	rows, err := q.db.Query(ctx, historyOfAccessTokens, arg.TenantID, arg.TokenIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*AccessTokenHistory{}
+	for rows.Next() {
+		var i AccessTokenHistory
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.TokenID,
+			&i.Event,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.MovedBy,
+			&i.MovedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const insertAccessToken = `-- name: InsertAccessToken :one
+INSERT INTO access_tokens (
+    tenant_id, id, name, role, customer_id, scopes, replaces, secret_hash, hint,
+    operation_id, operation_fingerprint, created_by, created_at, expires_at, updated_at
+)
+VALUES (
+    $1, $2, $3, $4, $5, $6, $7, $8, $9,
+    $10, $11, $12, $13, $14, $15
+)
+RETURNING tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at, scopes, replaces, operation_id, operation_fingerprint, created_by
+`
+
+type InsertAccessTokenParams struct {
+	TenantID             domain.TenantID
+	ID                   domain.TokenID
+	Name                 string
+	Role                 domain.Role
+	CustomerID           *domain.CustomerID
+	Scopes               []domain.Scope
+	Replaces             *domain.TokenID
+	SecretHash           []byte
+	Hint                 string
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	CreatedBy            string
+	CreatedAt            time.Time
+	ExpiresAt            *time.Time
+	UpdatedAt            domain.Version
+}
+
+func (q *Queries) InsertAccessToken(ctx context.Context, arg InsertAccessTokenParams) (*AccessToken, error) {
+	row := q.db.QueryRow(ctx, insertAccessToken,
+		arg.TenantID,
+		arg.ID,
+		arg.Name,
+		arg.Role,
+		arg.CustomerID,
+		arg.Scopes,
+		arg.Replaces,
+		arg.SecretHash,
+		arg.Hint,
+		arg.OperationID,
+		arg.OperationFingerprint,
+		arg.CreatedBy,
+		arg.CreatedAt,
+		arg.ExpiresAt,
+		arg.UpdatedAt,
+	)
+	var i AccessToken
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.Name,
+		&i.Role,
+		&i.CustomerID,
+		&i.SecretHash,
+		&i.Hint,
+		&i.CreatedAt,
+		&i.ExpiresAt,
+		&i.RevokedAt,
+		&i.UpdatedAt,
+		&i.Scopes,
+		&i.Replaces,
+		&i.OperationID,
+		&i.OperationFingerprint,
+		&i.CreatedBy,
+	)
+	return &i, err
+}
+
+const insertAccessTokenHistory = `-- name: InsertAccessTokenHistory :one
+INSERT INTO access_token_history (tenant_id, id, token_id, event, operation_id, operation_fingerprint, moved_by, moved_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+RETURNING tenant_id, id, token_id, event, operation_id, operation_fingerprint, moved_by, moved_at
+`
+
+type InsertAccessTokenHistoryParams struct {
+	TenantID             domain.TenantID
+	ID                   domain.UUID
+	TokenID              domain.TokenID
+	Event                string
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	MovedBy              string
+	MovedAt              time.Time
+}
+
+func (q *Queries) InsertAccessTokenHistory(ctx context.Context, arg InsertAccessTokenHistoryParams) (*AccessTokenHistory, error) {
+	row := q.db.QueryRow(ctx, insertAccessTokenHistory,
+		arg.TenantID,
+		arg.ID,
+		arg.TokenID,
+		arg.Event,
+		arg.OperationID,
+		arg.OperationFingerprint,
+		arg.MovedBy,
+		arg.MovedAt,
+	)
+	var i AccessTokenHistory
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.TokenID,
+		&i.Event,
+		&i.OperationID,
+		&i.OperationFingerprint,
+		&i.MovedBy,
+		&i.MovedAt,
+	)
+	return &i, err
+}
+
+const listAccessTokens = `-- name: ListAccessTokens :many
+SELECT tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at, scopes, replaces, operation_id, operation_fingerprint, created_by FROM access_tokens
+WHERE tenant_id = $1 AND id > $2 AND id < $3
+ORDER BY id
+LIMIT $4
+`
+
+type ListAccessTokensParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.TokenID
+	BeforeID domain.TokenID
+	RowLimit int32
+}
+
+func (q *Queries) ListAccessTokens(ctx context.Context, arg ListAccessTokensParams) ([]*AccessToken, error) {
+	rows, err := q.db.Query(ctx, listAccessTokens,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*AccessToken{}
+	for rows.Next() {
+		var i AccessToken
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.Name,
+			&i.Role,
+			&i.CustomerID,
+			&i.SecretHash,
+			&i.Hint,
+			&i.CreatedAt,
+			&i.ExpiresAt,
+			&i.RevokedAt,
+			&i.UpdatedAt,
+			&i.Scopes,
+			&i.Replaces,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listAccessTokensBackward = `-- name: ListAccessTokensBackward :many
+SELECT tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at, scopes, replaces, operation_id, operation_fingerprint, created_by FROM access_tokens
+WHERE tenant_id = $1 AND id > $2 AND id < $3
+ORDER BY id DESC
+LIMIT $4
+`
+
+type ListAccessTokensBackwardParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.TokenID
+	BeforeID domain.TokenID
+	RowLimit int32
+}
+
+func (q *Queries) ListAccessTokensBackward(ctx context.Context, arg ListAccessTokensBackwardParams) ([]*AccessToken, error) {
+	rows, err := q.db.Query(ctx, listAccessTokensBackward,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*AccessToken{}
+	for rows.Next() {
+		var i AccessToken
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.Name,
+			&i.Role,
+			&i.CustomerID,
+			&i.SecretHash,
+			&i.Hint,
+			&i.CreatedAt,
+			&i.ExpiresAt,
+			&i.RevokedAt,
+			&i.UpdatedAt,
+			&i.Scopes,
+			&i.Replaces,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const lockAccessToken = `-- name: LockAccessToken :one
+SELECT tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at, scopes, replaces, operation_id, operation_fingerprint, created_by FROM access_tokens WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE
+`
+
+type LockAccessTokenParams struct {
+	TenantID domain.TenantID
+	ID       domain.TokenID
+}
+
+// Those who rotate or revoke one token follow each other, and each reads what the one before it made
+// of it.
+func (q *Queries) LockAccessToken(ctx context.Context, arg LockAccessTokenParams) (*AccessToken, error) {
+	row := q.db.QueryRow(ctx, lockAccessToken, arg.TenantID, arg.ID)
+	var i AccessToken
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.Name,
+		&i.Role,
+		&i.CustomerID,
+		&i.SecretHash,
+		&i.Hint,
+		&i.CreatedAt,
+		&i.ExpiresAt,
+		&i.RevokedAt,
+		&i.UpdatedAt,
+		&i.Scopes,
+		&i.Replaces,
+		&i.OperationID,
+		&i.OperationFingerprint,
+		&i.CreatedBy,
+	)
+	return &i, err
+}
+
+const retireAccessToken = `-- name: RetireAccessToken :one
+UPDATE access_tokens
+SET expires_at = $1, revoked_at = $2, updated_at = $3
+WHERE tenant_id = $4 AND id = $5 AND revoked_at IS NULL
+RETURNING tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at, scopes, replaces, operation_id, operation_fingerprint, created_by
+`
+
+type RetireAccessTokenParams struct {
+	ExpiresAt *time.Time
+	RevokedAt *time.Time
+	UpdatedAt domain.Version
+	TenantID  domain.TenantID
+	ID        domain.TokenID
+}
+
+// A token that was rotated ends with its grace, or at once. One that is revoked stays as it is.
+func (q *Queries) RetireAccessToken(ctx context.Context, arg RetireAccessTokenParams) (*AccessToken, error) {
+	row := q.db.QueryRow(ctx, retireAccessToken,
+		arg.ExpiresAt,
+		arg.RevokedAt,
+		arg.UpdatedAt,
+		arg.TenantID,
+		arg.ID,
+	)
+	var i AccessToken
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.Name,
+		&i.Role,
+		&i.CustomerID,
+		&i.SecretHash,
+		&i.Hint,
+		&i.CreatedAt,
+		&i.ExpiresAt,
+		&i.RevokedAt,
+		&i.UpdatedAt,
+		&i.Scopes,
+		&i.Replaces,
+		&i.OperationID,
+		&i.OperationFingerprint,
+		&i.CreatedBy,
+	)
+	return &i, err
+}
+
 const revokeAccessToken = `-- name: RevokeAccessToken :one
 UPDATE access_tokens
 SET revoked_at = $1, updated_at = $2
 WHERE tenant_id = $3 AND id = $4 AND revoked_at IS NULL
-RETURNING tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at
+RETURNING tenant_id, id, name, role, customer_id, secret_hash, hint, created_at, expires_at, revoked_at, updated_at, scopes, replaces, operation_id, operation_fingerprint, created_by
 `
 
 type RevokeAccessTokenParams struct {
@@ -209,6 +699,11 @@ func (q *Queries) RevokeAccessToken(ctx context.Context, arg RevokeAccessTokenPa
 		&i.ExpiresAt,
 		&i.RevokedAt,
 		&i.UpdatedAt,
+		&i.Scopes,
+		&i.Replaces,
+		&i.OperationID,
+		&i.OperationFingerprint,
+		&i.CreatedBy,
 	)
 	return &i, err
 }

@@ -39,17 +39,33 @@ type APIKeyRevocation struct {
 }
 
 type AccessToken struct {
-	TenantID   domain.TenantID
-	ID         domain.TokenID
-	Name       string
-	Role       domain.Role
-	CustomerID *domain.CustomerID
-	SecretHash []byte
-	Hint       string
-	CreatedAt  time.Time
-	ExpiresAt  *time.Time
-	RevokedAt  *time.Time
-	UpdatedAt  domain.Version
+	TenantID             domain.TenantID
+	ID                   domain.TokenID
+	Name                 string
+	Role                 domain.Role
+	CustomerID           *domain.CustomerID
+	SecretHash           []byte
+	Hint                 string
+	CreatedAt            time.Time
+	ExpiresAt            *time.Time
+	RevokedAt            *time.Time
+	UpdatedAt            domain.Version
+	Scopes               []domain.Scope
+	Replaces             *domain.TokenID
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	CreatedBy            string
+}
+
+type AccessTokenHistory struct {
+	TenantID             domain.TenantID
+	ID                   domain.UUID
+	TokenID              domain.TokenID
+	Event                string
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	MovedBy              string
+	MovedAt              time.Time
 }
 
 type BillingExemption struct {

@@ -7,6 +7,24 @@ import (
 	"countersign/sqlc"
 )
 
+// A page of access tokens.
+type AccessTokenConnection struct {
+	// The rows with their cursors.
+	Edges []*AccessTokenEdge `json:"edges"`
+	// The rows.
+	Nodes []*sqlc.AccessToken `json:"nodes"`
+	// Where the page lies.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// An access token in a list.
+type AccessTokenEdge struct {
+	// Where the row stands in the list; opaque.
+	Cursor string `json:"cursor"`
+	// The token.
+	Node *sqlc.AccessToken `json:"node"`
+}
+
 // The invoice, or why there is none.
 type AllocateInvoicePayload struct {
 	// The invoice, with its number.
@@ -42,6 +60,18 @@ type CancelOrderPayload struct {
 	// Whether an earlier request with the same idempotency key did the work.
 	Replayed bool `json:"replayed"`
 	// Why it was not moved.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// The token, or why there is none.
+type CreateAccessTokenPayload struct {
+	// The token.
+	AccessToken *sqlc.AccessToken `json:"accessToken,omitempty"`
+	// What its user presents: cst_…. It is shown this once: a replay answers null.
+	Secret *string `json:"secret,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing was made.
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
@@ -295,6 +325,16 @@ type RetryPaymentPayload struct {
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
+// The token, or why it was not revoked.
+type RevokeAccessTokenPayload struct {
+	// The token.
+	AccessToken *sqlc.AccessToken `json:"accessToken,omitempty"`
+	// Whether an earlier request did the work.
+	Replayed bool `json:"replayed"`
+	// Why it was not revoked.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
 // The key and what became of its usage. Revoking again answers with the same settlements.
 type RevokeAPIKeyPayload struct {
 	// The key.
@@ -304,6 +344,18 @@ type RevokeAPIKeyPayload struct {
 	// What it has used in every month.
 	Settlements []*sqlc.Settlement `json:"settlements"`
 	// Why it was not revoked.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// The successor, or why there is none. A token has one: rotating it again answers that one, without its secret.
+type RotateAccessTokenPayload struct {
+	// The successor: the same role, customer, scopes and name.
+	AccessToken *sqlc.AccessToken `json:"accessToken,omitempty"`
+	// What its user presents: cst_…. It is shown this once: a replay answers null.
+	Secret *string `json:"secret,omitempty"`
+	// Whether an earlier request did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing was made.
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 

@@ -11,9 +11,23 @@ import (
 // role CUSTOMER sees and moves only what belongs to its customer.
 type Caller struct {
 	TenantID   domain.TenantID
-	TokenID    domain.TokenID
+	TokenID    domain.TokenID // zero where no access token was presented
+	Subject    string         // of a JWT, in safe characters, at most maxSubject; "" where none was presented
 	Role       domain.Role
 	CustomerID domain.CustomerID // of the role CUSTOMER; zero for the others
+	Scopes     domain.Scopes     // what it may do within its role; the zero value is all of that
+}
+
+// By names the caller in the rows it makes and in the log: the id of its access token (tok_…), the
+// subject of its JWT (jwt:…), or "command" for the command line, which needs neither.
+func (c Caller) By() string {
+	switch {
+	case c.Subject != "":
+		return "jwt:" + c.Subject
+	case c.TokenID == domain.TokenID{}:
+		return "command"
+	}
+	return c.TokenID.String()
 }
 
 // Sees says whether the caller may know of what belongs to a customer of its tenant.
@@ -39,7 +53,7 @@ func (c Caller) Operation(mutation, scope string, key *string, input any) (domai
 	if scope == "" && c.Role == domain.RoleCustomer {
 		scope = c.CustomerID.String()
 	}
-	return domain.NewOperation(c.TenantID, c.TokenID.String(), mutation, scope, key, input)
+	return domain.NewOperation(c.TenantID, c.By(), mutation, scope, key, input)
 }
 
 type callerKey struct{}

@@ -71,9 +71,9 @@ func TestLookUpsShareOneStatement(t *testing.T) {
 			tokens[i] = token
 			continue
 		case 12: // expired
-			longAgo := time.Now().Add(-time.Hour)
-			n.ExpiresAt = &longAgo
-			tokens[i], _ = o.issue(t, n)
+			token, row := o.issue(t, n)
+			o.db.Exec(t, `UPDATE access_tokens SET expires_at = $1 WHERE id = $2`, time.Now().Add(-time.Hour), row.ID)
+			tokens[i] = token
 			continue
 		case 13: // unknown: made, and then gone
 			token, row := o.issue(t, n)

@@ -139,7 +139,7 @@ func TestRevokedTwice(t *testing.T) {
 	}
 
 	_, row = o.issue(t, auth.NewToken{Role: domain.RoleAdmin})
-	gate := o.db.Gate(t, "RevokeAccessToken") // both have read that it is live
+	gate := o.db.Gate(t, "LockAccessToken") // both are about to hold it
 	type outcome struct {
 		row *sqlc.AccessToken
 		err error
@@ -193,10 +193,10 @@ func TestRevokeForeign(t *testing.T) {
 	if _, err := o.Authenticate(t.Context(), token); err != nil {
 		t.Errorf("the token is refused afterwards: %v", err)
 	}
-	if list, err := o.List(t.Context(), other); err != nil || len(list) != 0 {
+	if list, err := o.All(t.Context(), other); err != nil || len(list) != 0 {
 		t.Errorf("another tenant lists %v, %v", list, err)
 	}
-	if list, err := o.List(t.Context(), o.tenant); err != nil || len(list) != 1 || list[0].ID != row.ID {
+	if list, err := o.All(t.Context(), o.tenant); err != nil || len(list) != 1 || list[0].ID != row.ID {
 		t.Errorf("the tenant lists %v, %v", list, err)
 	}
 }

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
-	"time"
 
-	"countersign/internal/auth"
 	"countersign/internal/demo"
 	"countersign/internal/doctor"
 	"countersign/internal/domain"
@@ -82,116 +79,6 @@ func (c TenantCreateCmd) Run(ctx context.Context, w *World) error {
 			return err
 		}
 		_, err = fmt.Fprintln(w.Stdout, tenant.ID)
-		return err
-	})
-}
-
-// TokenCmd is "token".
-type TokenCmd struct {
-	Create TokenCreateCmd `cmd:"" help:"Make an access token. Prints it, alone: it is shown this once."`
-	List   TokenListCmd   `cmd:"" help:"List a tenant's access tokens, without their secrets."`
-	Revoke TokenRevokeCmd `cmd:"" help:"End an access token, at once and everywhere."`
-}
-
-// TokenCreateCmd is "token create".
-type TokenCreateCmd struct {
-	Tenant   string        `required:"" help:"The tenant's handle."`
-	Role     string        `required:"" enum:"admin,service,customer" help:"admin, service or customer."`
-	Customer string        `help:"The customer (cus_…) that a token in the role customer is bound to."`
-	Name     string        `help:"What the token is for."`
-	Expires  time.Duration `help:"How long it is good, such as 720h; for ever if left out."`
-}
-
-// Run makes a token.
-func (c TokenCreateCmd) Run(ctx context.Context, w *World) error {
-	return with(ctx, w, false, func(app *App) error {
-		tenant, err := app.Invoicing.TenantByHandle(ctx, c.Tenant)
-		if err != nil {
-			return err
-		}
-		n := auth.NewToken{TenantID: tenant.ID, Name: c.Name, Role: domain.Role(strings.ToUpper(c.Role))}
-		if c.Customer != "" {
-			id, err := domain.ParseID[domain.CustomerID](c.Customer)
-			if err != nil {
-				return fmt.Errorf("--customer: %w", err)
-			}
-			n.CustomerID = &id
-		}
-		if c.Expires < 0 {
-			return errors.New("--expires is a duration above zero")
-		}
-		if c.Expires > 0 {
-			at := time.Now().Add(c.Expires)
-			n.ExpiresAt = &at
-		}
-		token, _, err := app.Tokens.Create(ctx, n)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(w.Stdout, token)
-		return err
-	})
-}
-
-// TokenListCmd is "token list".
-type TokenListCmd struct {
-	Tenant string `required:"" help:"The tenant's handle."`
-}
-
-// Run lists tokens.
-func (c TokenListCmd) Run(ctx context.Context, w *World) error {
-	return with(ctx, w, false, func(app *App) error {
-		tenant, err := app.Invoicing.TenantByHandle(ctx, c.Tenant)
-		if err != nil {
-			return err
-		}
-		tokens, err := app.Tokens.List(ctx, tenant.ID)
-		if err != nil {
-			return err
-		}
-		table := tabwriter.NewWriter(w.Stdout, 0, 0, 2, ' ', 0)
-		_, _ = fmt.Fprintln(table, "ID\tTOKEN\tROLE\tCUSTOMER\tNAME\tCREATED\tEXPIRES\tREVOKED")
-		for _, t := range tokens {
-			customer := ""
-			if t.CustomerID != nil {
-				customer = t.CustomerID.String()
-			}
-			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, t.Hint, strings.ToLower(string(t.Role)),
-				customer, t.Name, moment(&t.CreatedAt), moment(t.ExpiresAt), moment(t.RevokedAt))
-		}
-		return table.Flush()
-	})
-}
-
-func moment(t *time.Time) string {
-	if t == nil {
-		return "-"
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
-// TokenRevokeCmd is "token revoke".
-type TokenRevokeCmd struct {
-	Tenant string `required:"" help:"The tenant's handle."`
-	ID     string `arg:"" help:"The token's id: tok_…"`
-}
-
-// Run revokes a token.
-func (c TokenRevokeCmd) Run(ctx context.Context, w *World) error {
-	id, err := domain.ParseID[domain.TokenID](c.ID)
-	if err != nil {
-		return err
-	}
-	return with(ctx, w, false, func(app *App) error {
-		tenant, err := app.Invoicing.TenantByHandle(ctx, c.Tenant)
-		if err != nil {
-			return err
-		}
-		token, err := app.Tokens.Revoke(ctx, tenant.ID, id)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(w.Stdout, "%s is revoked since %s\n", token.ID, moment(token.RevokedAt))
 		return err
 	})
 }

@@ -9,12 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"countersign/internal/accesslog"
 	"countersign/internal/auth"
 	"countersign/internal/config"
 	"countersign/internal/database"
 	"countersign/internal/invoicing"
 	"countersign/internal/localpg"
 	"countersign/internal/metering"
+	"countersign/internal/metrics"
 	"countersign/internal/ordering"
 	"countersign/internal/payment"
 	"countersign/internal/requestid"
@@ -28,13 +30,15 @@ type World struct {
 	Logger         *slog.Logger
 }
 
-// NewLogger logs as the environment wants it: text for people, JSON for machines.
+// NewLogger logs as the environment wants it: text for people, JSON for machines. A line that is
+// written under a request says which, and who calls.
 func NewLogger(c config.Config, w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: c.LogLevel}
+	var lines slog.Handler = slog.NewTextHandler(w, options)
 	if c.Env == config.Production {
-		return slog.New(requestid.LogHandler{Handler: slog.NewJSONHandler(w, options)})
+		lines = slog.NewJSONHandler(w, options)
 	}
-	return slog.New(requestid.LogHandler{Handler: slog.NewTextHandler(w, options)})
+	return slog.New(accesslog.LogHandler{Handler: requestid.LogHandler{Handler: lines}})
 }
 
 // App is the product on a database: what the wire and the commands call.
@@ -46,6 +50,7 @@ type App struct {
 	Ordering  *ordering.Service
 	Metering  *metering.Service
 	Provider  payment.Provider
+	Metrics   *metrics.Metrics
 
 	local *localpg.Server
 }
@@ -65,7 +70,7 @@ func (a *App) Close() error {
 // Connect opens the database. It migrates it first if told to, and always where the database is
 // our own: there is nobody else to do it.
 func Connect(ctx context.Context, w *World, migrate bool) (app *App, err error) {
-	app = &App{}
+	app = &App{Metrics: metrics.New()}
 	defer func() {
 		if err != nil {
 			_ = app.Close()
@@ -93,10 +98,14 @@ func Connect(ctx context.Context, w *World, migrate bool) (app *App, err error) 
 	}
 	app.DB = txn.New(app.Pool, txn.Settings{
 		AcquireTimeout: w.Config.AcquireTimeout, WriteTimeout: w.Config.MutationTimeout, Logger: w.Logger,
+		Observe: app.Metrics.Transaction,
 	})
 	app.Tokens, app.Invoicing = auth.NewTokens(app.DB), invoicing.New(app.DB).WithJoining(invoicing.Joining{
 		Batch: w.Config.AllocationBatch, Queue: w.Config.AllocationQueue,
 	})
+	app.Metrics.Pool(app.Pool)
+	app.Metrics.Queue("access_tokens", app.Tokens.Waiting)
+	app.Metrics.Queue("allocations", app.Invoicing.Waiting)
 	app.Provider = payment.NewSimulated(app.DB, w.Config.SimulatedDelay, w.Config.WebhookSecrets)
 	app.Ordering, app.Metering = ordering.New(app.DB, app.Provider).WithInvoices(metering.ApplyFact), metering.New(app.DB)
 	return app, nil

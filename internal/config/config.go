@@ -48,6 +48,23 @@ type Config struct {
 	MaxDepth          int           `env:"COUNTERSIGN_MAX_DEPTH" envDefault:"20" desc:"levels of a GraphQL document, at most; the playground needs 15"`
 	ListenAddr        string        `env:"LISTEN_ADDR" envDefault:"127.0.0.1:8080" desc:"address to serve on; port 0 takes any free one"`
 	Env               Environment   `env:"COUNTERSIGN_ENV" envDefault:"development" desc:"development or production"`
+	MetricsAddr       string        `env:"COUNTERSIGN_METRICS_ADDR" desc:"where /metrics is served: host:port for a listener of its own, main for LISTEN_ADDR, none for nowhere; unset: main in development, none in production"`
+	CORSOrigins       []string      `env:"COUNTERSIGN_CORS_ORIGINS" desc:"origins whose pages may call /graphql, comma-separated, each exactly as a browser sends it: https://app.example.com; unset: none"`
+	TrustedProxies    []string      `env:"COUNTERSIGN_TRUSTED_PROXIES" desc:"addresses or networks of the proxies whose X-Forwarded-For is believed, comma-separated: 10.0.0.0/8; unset: none"`
+	RateLimit         float64       `env:"COUNTERSIGN_RATE_LIMIT" envDefault:"0" desc:"requests to /graphql that a caller may make per second, in each process; 0: as many as it likes"`
+	RateBurst         int           `env:"COUNTERSIGN_RATE_BURST" envDefault:"0" desc:"requests that a caller may make at once; 0: ten seconds' worth"`
+	FailedAuthLimit   float64       `env:"COUNTERSIGN_FAILED_AUTH_LIMIT" envDefault:"0" desc:"requests without a good token that an address may make per second before it is refused unread; 0: as many as it likes. Behind a proxy set COUNTERSIGN_TRUSTED_PROXIES first: else all clients are one address"`
+	FailedAuthBurst   int           `env:"COUNTERSIGN_FAILED_AUTH_BURST" envDefault:"0" desc:"requests without a good token that an address may make at once; 0: ten seconds' worth"`
+	JWTIssuer         string        `env:"COUNTERSIGN_JWT_ISSUER" desc:"whose JWTs are accepted beside access tokens, as their claim iss says it; unset: nobody's"`
+	JWTAudience       string        `env:"COUNTERSIGN_JWT_AUDIENCE" desc:"what the claim aud of a JWT has to hold"`
+	JWTKeysURL        string        `env:"COUNTERSIGN_JWT_JWKS_URL" desc:"where the issuer publishes its keys: https, or http on loopback"`
+	JWTAlgorithms     []string      `env:"COUNTERSIGN_JWT_ALGORITHMS" envDefault:"RS256,PS256,ES256,EdDSA" desc:"signatures that a JWT may have, comma-separated; symmetric ones and none are refused"`
+	JWTSkew           time.Duration `env:"COUNTERSIGN_JWT_SKEW" envDefault:"60s" desc:"by how much the issuer's clock may differ, at most 10m"`
+	JWTRefresh        time.Duration `env:"COUNTERSIGN_JWT_REFRESH" envDefault:"15m" desc:"how often the issuer's keys are fetched: a key that it drops is good for so long, at most"`
+	JWTTenantClaim    string        `env:"COUNTERSIGN_JWT_TENANT_CLAIM" envDefault:"tenant" desc:"the claim that names the tenant, by its handle or id; like all of them a name or a path of objects: app.tenant"`
+	JWTCustomerClaim  string        `env:"COUNTERSIGN_JWT_CUSTOMER_CLAIM" envDefault:"customer" desc:"the claim that names the customer (cus_…) of the role customer"`
+	JWTRolesClaim     string        `env:"COUNTERSIGN_JWT_ROLES_CLAIM" envDefault:"roles" desc:"the claim that holds one of admin, service and customer, alone or beside others: realm_access.roles"`
+	JWTScopeClaim     string        `env:"COUNTERSIGN_JWT_SCOPE_CLAIM" desc:"the claim that narrows a JWT to scopes where it is present; unset: none does"`
 	LogLevel          slog.Level    `env:"COUNTERSIGN_LOG_LEVEL" envDefault:"INFO" desc:"DEBUG, INFO, WARN or ERROR"`
 	DrainDelay        time.Duration `env:"COUNTERSIGN_DRAIN_DELAY" envDefault:"0s" desc:"how long a server that was told to stop goes on serving while /readyz answers 503, for load balancers to notice"`
 	ShutdownTimeout   time.Duration `env:"COUNTERSIGN_SHUTDOWN_TIMEOUT" envDefault:"20s" desc:"how long requests in flight may take to finish after that"`
@@ -117,7 +134,7 @@ func (c Config) check() error {
 	if _, _, err := net.SplitHostPort(c.ListenAddr); err != nil {
 		return fmt.Errorf("LISTEN_ADDR is host:port, not %q", c.ListenAddr)
 	}
-	return nil
+	return c.checkCallers()
 }
 
 // firstFault says which variable could not be parsed, and as what.
@@ -136,6 +153,7 @@ var kinds = map[reflect.Type]string{
 	reflect.TypeFor[time.Duration](): "a duration such as 10s",
 	reflect.TypeFor[int32]():         "a whole number",
 	reflect.TypeFor[int]():           "a whole number",
+	reflect.TypeFor[float64]():       "a number",
 	reflect.TypeFor[slog.Level]():    "DEBUG, INFO, WARN or ERROR",
 }
 

@@ -14,8 +14,12 @@ import (
 // neverViolated are the foreign keys and unique indexes that no request can break, each for a
 // reason. One of them that is broken all the same is a defect of the server, and surfaces as one.
 var neverViolated = map[string]string{
-	"customers_tenant_fkey":       "the tenant is the caller's own",
-	"access_tokens_tenant_fkey":   "the tenant was found by its handle",
+	"customers_tenant_fkey":     "the tenant is the caller's own",
+	"access_tokens_tenant_fkey": "the tenant is the caller's own, or was found by its handle",
+
+	"access_tokens_predecessor_fkey":  "the predecessor is held in the same transaction, and none is deleted",
+	"access_token_history_token_fkey": "the token is held in the same transaction, and none is deleted",
+
 	"invoice_series_tenant_fkey":  "the tenant is the caller's own, or made in the same transaction",
 	"series_counters_series_fkey": "the series is made in the same statement",
 	"series_places_series_fkey":   "the series is made in the same statement",

@@ -24,6 +24,7 @@ import (
 var mayChange = []string{
 	"public.series_counters.*",
 	"public.access_tokens.revoked_at",
+	"public.access_tokens.expires_at",
 	"public.access_tokens.updated_at",
 
 	"public.products.name", "public.products.unit_price_minor", "public.products.active", "public.products.updated_at",

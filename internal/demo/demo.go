@@ -31,6 +31,7 @@ type Demo struct {
 
 	ProductVersion time.Time
 
+	Token    domain.TokenID               // one to rotate and to revoke; zero where nobody made it
 	Keys     map[string]domain.APIKeyID   // one to try each mutation on
 	People   map[string]domain.CustomerID // likewise
 	Invoices map[string]*sqlc.Invoice     // likewise
@@ -282,6 +283,33 @@ mutation UpdateProduct($input: UpdateProductInput!) {
   }
 }
 `, map[string]any{"productId": d.Product, "version": domain.FormatTime(d.ProductVersion), "name": "Chess set, walnut"}),
+		tab("CreateAccessToken", `# The secret is shown this once.
+mutation CreateAccessToken($input: CreateAccessTokenInput!) {
+  createAccessToken(input: $input) {
+    accessToken { id name role scopes hint createdBy expiresAt }
+    secret
+    userErrors { code message path }
+  }
+}
+`, map[string]any{"role": "SERVICE", "name": "Meter", "scopes": []string{"USAGE_WRITE"}, "expiresAt": domain.FormatTime(time.Now().Add(90 * 24 * time.Hour).Truncate(time.Hour))}),
+		tab("RotateAccessToken", `# A token has one successor: run it again, and the same comes back, without its secret.
+mutation RotateAccessToken($input: RotateAccessTokenInput!) {
+  rotateAccessToken(input: $input) {
+    accessToken { id scopes replaces expiresAt }
+    secret
+    replayed
+    userErrors { code message path }
+  }
+}
+`, map[string]any{"tokenId": d.Token, "graceSeconds": 3600}),
+		tab("RevokeAccessToken", `mutation RevokeAccessToken($input: RevokeAccessTokenInput!) {
+  revokeAccessToken(input: $input) {
+    accessToken { id revokedAt history { event by at } }
+    replayed
+    userErrors { code message path }
+  }
+}
+`, map[string]any{"tokenId": d.Token}),
 		tab("CreateCustomer", `mutation CreateCustomer($input: CreateCustomerInput!) {
   createCustomer(input: $input) {
     customer { id name currency timeZone version }

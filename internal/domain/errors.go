@@ -34,6 +34,7 @@ const (
 	CodeNotExempt            Code = "NOT_EXEMPT"
 	CodeAmountMismatch       Code = "AMOUNT_MISMATCH"
 	CodeMonthNotOver         Code = "MONTH_NOT_OVER"
+	CodeTokenEnded           Code = "TOKEN_ENDED"
 )
 
 // Codes of what no payload can answer: they are errors of the response.
@@ -58,7 +59,7 @@ var forUser = map[Code]bool{
 	CodeProductInactive: true, CodeSKUTaken: true, CodeIllegalTransition: true, CodeStaleVersion: true,
 	CodePaymentInProgress: true, CodeRefundTooLarge: true,
 	CodeKeyRevoked: true, CodeOutOfRange: true, CodeEventConflict: true, CodeAlreadyExempt: true, CodeNotExempt: true,
-	CodeAmountMismatch: true, CodeMonthNotOver: true, CodeSeriesExhausted: true, CodePresetViolated: true,
+	CodeAmountMismatch: true, CodeMonthNotOver: true, CodeSeriesExhausted: true, CodePresetViolated: true, CodeTokenEnded: true,
 }
 
 // UserError is what a payload's userErrors hold: the interface of that name in the schema. Its

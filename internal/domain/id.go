@@ -50,6 +50,11 @@ func (id *SettlementID) UnmarshalGQL(v any) (err error) { *id, err = readID[Sett
 func (id SettlementID) MarshalText() ([]byte, error)    { return []byte(id.String()), nil }
 func (id *SettlementID) UnmarshalText(s []byte) error   { return id.UnmarshalGQL(string(s)) }
 
+func (id TokenID) MarshalGQL(w io.Writer)          { writeQuoted(w, id.String()) }
+func (id *TokenID) UnmarshalGQL(v any) (err error) { *id, err = readID[TokenID](v); return }
+func (id TokenID) MarshalText() ([]byte, error)    { return []byte(id.String()), nil }
+func (id *TokenID) UnmarshalText(s []byte) error   { return id.UnmarshalGQL(string(s)) }
+
 func (id ExemptionID) String() string                  { return printID("exm", id) }
 func (id ExemptionID) MarshalGQL(w io.Writer)          { writeQuoted(w, id.String()) }
 func (id *ExemptionID) UnmarshalGQL(v any) (err error) { *id, err = readID[ExemptionID](v); return }

@@ -18,8 +18,12 @@ import (
 // Server serves HTTP until it is told to stop.
 type Server struct {
 	GraphQL    http.Handler
-	Webhooks   map[string]http.Handler         // of payment providers, by their names
-	Playground http.Handler                    // nil: there is none
+	Webhooks   map[string]http.Handler // of payment providers, by their names
+	Playground http.Handler            // nil: there is none
+	Metrics    http.Handler            // nil: not on this listener
+	Origins    []string                // whose pages may call GraphQL
+	// Observe is told of each request: the pattern of its route, its method, status and duration. May be nil.
+	Observe    func(route, method string, status int, took time.Duration)
 	Ready      func(ctx context.Context) error // nil means ready; its error is shown to operators
 	Logger     *slog.Logger
 	DrainDelay time.Duration // how long to go on serving, unready, once told to stop
@@ -31,15 +35,7 @@ type Server struct {
 // Serve serves on a listener until ctx ends; then it drains: /readyz answers 503, after DrainDelay
 // no connection is accepted, and what is in flight finishes.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	srv := &http.Server{
-		Handler:           s.routes(),
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       30 * time.Second, // a body at a byte a second is cut off here
-		WriteTimeout:      60 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn),
-	}
+	srv := newServer(s.routes(), s.Logger)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(listener) }()
 	select {
@@ -64,18 +60,46 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
+// newServer bounds what a client can hold up.
+func newServer(handler http.Handler, logger *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second, // a body at a byte a second is cut off here
+		WriteTimeout:      60 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+}
+
+// ServeMetrics serves /metrics, and nothing else, on a listener of its own until ctx ends.
+func ServeMetrics(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger) {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", handler)
+	srv := newServer(mux, logger)
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer stop()
+	if err := srv.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		logger.ErrorContext(ctx, "the metrics are not served any more", slog.Any("error", err))
+	}
+}
+
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/graphql", s.GraphQL)
+	mux.Handle("/graphql", cors(s.Origins, s.GraphQL))
 	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "live", "") })
 	mux.HandleFunc("/readyz", s.readyz)
 	for provider, handler := range s.Webhooks {
 		mux.Handle("/webhooks/payments/"+provider, handler)
 	}
+	if s.Metrics != nil {
+		mux.Handle("/metrics", s.Metrics)
+	}
 	if s.Playground != nil {
 		mux.Handle("/", s.Playground)
 	}
-	return requestid.Handler(mux)
+	return requestid.Handler(s.observed(mux))
 }
 
 // readyz says whether to send requests here.

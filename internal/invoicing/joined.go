@@ -33,6 +33,14 @@ func (s *Service) WithJoining(j Joining) *Service {
 	return out
 }
 
+// Waiting is how many allocations wait for a statement to share.
+func (s *Service) Waiting() int {
+	if s.joined == nil {
+		return 0
+	}
+	return s.joined.group.Waiting()
+}
+
 // joined lets allocations of one series share statements: while one is in flight, those that arrive
 // wait for the next, so that many numbers cost one lock and one COMMIT.
 type joined struct {

@@ -71,6 +71,7 @@ func (h *house) token(t *testing.T) domain.TokenID {
 func (h *house) tokenRow(id domain.TokenID, customer *domain.CustomerID) sqlc.InsertAccessTokenParams {
 	row := sqlc.InsertAccessTokenParams{
 		TenantID: h.tenant, ID: id, Name: "till", Role: domain.RoleService, CustomerID: customer, SecretHash: make([]byte, 32),
+		OperationID: domain.OperationID(id), OperationFingerprint: domain.Fingerprint{}, CreatedBy: "a test",
 		CreatedAt: time.Now(), UpdatedAt: domain.VersionAt(time.Now()),
 	}
 	if customer != nil {
