@@ -55,18 +55,21 @@ func newKeySet(url string, logger *slog.Logger) *keySet {
 	}
 }
 
-// refresh fetches the keys at once and then at intervals, until ctx ends.
+// refresh fetches the keys at once, and then in the background at intervals, until ctx ends.
 func (k *keySet) refresh(ctx context.Context, every time.Duration) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
-		<-k.fetch()
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
+	k.fetch() // begun before the first request can miss a key
+	go func() {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				<-k.fetch()
+			}
 		}
-	}
+	}()
 }
 
 // key is what verifies a token.

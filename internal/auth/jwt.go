@@ -53,7 +53,7 @@ func NewJWTs(ctx context.Context, db *txn.DB, s JWTSettings, logger *slog.Logger
 		jwt.WithIssuedAt(), jwt.WithLeeway(s.Skew), jwt.WithTimeFunc(func() time.Time { return db.Clock() }), jwt.WithStrictDecoding(),
 	)
 	j.lookups = join.New(join.Limits{Batch: 500, Queue: 10_000, Timeout: 5 * time.Second}, j.lookUp)
-	go j.keys.refresh(ctx, s.Refresh)
+	j.keys.refresh(ctx, s.Refresh)
 	return j
 }
 
