@@ -32,6 +32,7 @@ func TestMain(m *testing.M) { os.Exit(testdb.Main(m)) }
 type api struct {
 	db          *testdb.DB
 	url         string
+	handler     http.Handler
 	log         *logs
 	service     *invoicing.Service
 	tokens      *auth.Tokens
@@ -57,7 +58,8 @@ func newAPI(t *testing.T, tune ...func(d *testdb.DB, o *graph.Options)) *api {
 	for _, f := range tune {
 		f(d, &options)
 	}
-	server := httptest.NewServer(requestid.Handler(graph.NewHandler(options)))
+	a.handler = graph.NewHandler(options)
+	server := httptest.NewServer(requestid.Handler(a.handler))
 	t.Cleanup(server.Close)
 	a.url = server.URL
 	return a

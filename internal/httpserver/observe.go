@@ -28,14 +28,14 @@ func (s *Server) observed(next http.Handler) http.Handler {
 				status = http.StatusInternalServerError
 			}
 			took := time.Since(start)
-			if s.Observe != nil {
-				s.Observe(r.Pattern, r.Method, status, took)
-			}
 			attrs := append([]slog.Attr{
 				slog.String("method", r.Method), slog.String("path", r.URL.Path[:min(len(r.URL.Path), maxPath)]),
 				slog.Int("status", status), slog.Duration("took", took), slog.Int64("bytes", seen.bytes),
 			}, entry.What()...)
 			s.Logger.LogAttrs(ctx, level(r.Pattern, status), "request", attrs...)
+			if s.Observe != nil {
+				s.Observe(r.Pattern, r.Method, status, took)
+			}
 			if panicked != nil {
 				panic(panicked) // the server closes the connection
 			}
