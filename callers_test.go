@@ -216,3 +216,41 @@ func TestMetricsInProduction(t *testing.T) {
 		}
 	}
 }
+
+// tokensFromTheShell: a token is narrowed, listed with its scopes, and rotated from the command line.
+func tokensFromTheShell(t *testing.T, s *running, must func(args ...string) string, refused func(want string, args ...string)) {
+	t.Helper()
+	create := []string{"token", "create", "--tenant", "acme", "--role", "service", "--name", "meter"}
+	refused("--scope", append(create, "--scope", "everything")...)
+	refused("--expires", append(create, "--expires", "-1h")...)
+	old := must(append(create, "--scope", "read,usage:write", "--expires", "24h")...)
+	const query = `{ customers { nodes { id } } }`
+	const mutation = `mutation { createCustomer(input: {name: "x", currency: "EUR"}) { replayed } }`
+	answered := func(token, query, want string) {
+		t.Helper()
+		if _, body := s.as(t, token, query); !strings.Contains(body, want) {
+			t.Errorf("answered %s, want %s", body, want)
+		}
+	}
+	answered(old, query, `"nodes"`)
+	answered(old, mutation, "takes the scope customers:write")
+	line := regexp.MustCompile(`(?m)^(tok_\w+) .* read,usage:write +meter .*$`).FindStringSubmatch(must("token", "list", "--tenant", "acme"))
+	if line == nil || !strings.Contains(line[0], " command ") {
+		t.Fatalf("the list shows %q", line)
+	}
+	refused("--grace", "token", "rotate", "--tenant", "acme", line[1], "--grace", "-1h")
+	refused("no such token", "token", "rotate", "--tenant", "acme", "tok_00000000000000000000000000")
+	next := must("token", "rotate", "--tenant", "acme", line[1], "--grace", "24h")
+	for _, token := range []string{old, next} {
+		answered(token, query, `"nodes"`)
+		answered(token, mutation, "takes the scope customers:write")
+	}
+	refused("was rotated before, to tok_", "token", "rotate", "--tenant", "acme", line[1])
+	successor := regexp.MustCompile(`(?m)^(tok_\w+) .* ` + line[1] + `$`).FindStringSubmatch(must("token", "list", "--tenant", "acme"))
+	if successor == nil {
+		t.Fatal("the list does not show what the successor replaces")
+	}
+	last := must("token", "rotate", "--tenant", "acme", successor[1])
+	answered(next, query, "UNAUTHENTICATED")
+	answered(last, query, `"nodes"`)
+}

@@ -331,6 +331,7 @@ func TestCommands(t *testing.T) {
 		t.Errorf("with a revoked token: %d %s", status, body)
 	}
 	refused("no such token", "token", "revoke", "--tenant", "acme", "tok_00000000000000000000000000")
+	tokensFromTheShell(t, s, must, refused)
 	if status, _ := s.get("/"); status != http.StatusNotFound {
 		t.Errorf("a playground in production: %d", status)
 	}
@@ -386,7 +387,7 @@ func TestConfigurationErrors(t *testing.T) {
 // Every command explains itself.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"", "serve", "migrate", "seed", "tenant", "tenant create", "token", "token create", "token list", "token revoke", "reconcile", "settle", "close-month", "doctor", "schema", "version"} {
+	for _, command := range []string{"", "serve", "migrate", "seed", "tenant", "tenant create", "token", "token create", "token list", "token rotate", "token revoke", "reconcile", "settle", "close-month", "doctor", "schema", "version"} {
 		out := &bytes.Buffer{}
 		if err := run(context.Background(), append(strings.Fields(command), "--help"), nil, out, out); err != nil || !strings.Contains(out.String(), "Usage: countersign "+command) {
 			t.Errorf("%s --help: %v\n%s", command, err, out)

@@ -97,8 +97,7 @@ func TestUnlimited(t *testing.T) {
 // TestJWTCallersAreLimitedApart: the same subject of two tenants is two callers.
 func TestJWTCallersAreLimitedApart(t *testing.T) {
 	t.Parallel()
-	var a *api
-	a = newAPI(t, func(_ *testdb.DB, o *graph.Options) {
+	a := newAPI(t, func(_ *testdb.DB, o *graph.Options) {
 		o.Limits.Callers = ratelimit.New(ratelimit.Policy{PerSecond: 1, Burst: 1}, stopped())
 		o.Authenticate = testCallers(func(token string) auth.Caller {
 			return auth.Caller{TenantID: parse[domain.TenantID](t, strings.Fields(token)[0]), Subject: strings.Fields(token)[1], Role: domain.RoleAdmin}

@@ -47,3 +47,7 @@ CREATE TABLE access_token_history (
 );
 ALTER TABLE access_token_history ADD CONSTRAINT access_token_history_pkey PRIMARY KEY (tenant_id, id);
 GRANT SELECT, INSERT ON access_token_history TO countersign_runtime;
+
+-- What is billed by says who recorded it. Of the events that are here only their batch may know.
+ALTER TABLE usage_events ADD COLUMN recorded_by text NOT NULL DEFAULT 'unknown';
+ALTER TABLE usage_events ALTER COLUMN recorded_by DROP DEFAULT;

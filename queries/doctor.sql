@@ -31,6 +31,8 @@ WITH numbered AS (
     UNION ALL SELECT 'key', k.tenant_id, k.operation_id, k.id FROM api_keys k
     UNION ALL SELECT 'key', r.tenant_id, r.operation_id, r.api_key_id FROM api_key_revocations r
     UNION ALL SELECT 'inv', h.tenant_id, h.operation_id, h.invoice_id FROM invoice_history h
+    UNION ALL SELECT 'tok', a.tenant_id, a.operation_id, a.id FROM access_tokens a -- a rotation's is its successor's
+    UNION ALL SELECT 'tok', h.tenant_id, h.operation_id, h.token_id FROM access_token_history h WHERE h.event = 'REVOKED'
     UNION ALL SELECT 'ord', h.tenant_id, h.operation_id, h.order_id FROM order_history h -- an order's own is that of its first step
 )
 SELECT 'SERIES_CONTIGUOUS'::text AS invariant, n.tenant_id, ARRAY['ser']::text[] AS kinds, ARRAY[n.series_id]::uuid[] AS ids,

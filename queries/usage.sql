@@ -1,8 +1,8 @@
 -- name: InsertUsage :many
 -- Each event counts once for ever, by the client's id; those that exist are read in a new
 -- statement. Sorted by their ids, so that two batches cannot deadlock.
-INSERT INTO usage_events (tenant_id, event_id, api_key_id, customer_id, month, quantity, occurred_at, recorded_at)
-SELECT @tenant_id, e.event_id, e.api_key_id, e.customer_id, e.month, e.quantity, e.occurred_at, @recorded_at::timestamptz
+INSERT INTO usage_events (tenant_id, event_id, api_key_id, customer_id, month, quantity, occurred_at, recorded_by, recorded_at)
+SELECT @tenant_id, e.event_id, e.api_key_id, e.customer_id, e.month, e.quantity, e.occurred_at, @recorded_by::text, @recorded_at::timestamptz
 FROM ROWS FROM (
     unnest(@event_ids::text[]), unnest(@api_key_ids::uuid[]), unnest(@customer_ids::uuid[]), unnest(@months::date[]),
     unnest(@quantities::bigint[]), unnest(@occurred_ats::timestamptz[])

@@ -429,4 +429,5 @@ type UsageEvent struct {
 	OccurredAt   time.Time
 	RecordedAt   time.Time
 	SettlementID *domain.SettlementID
+	RecordedBy   string
 }

@@ -39,7 +39,7 @@ func (q *Queries) FindUsageBatch(ctx context.Context, arg FindUsageBatchParams) 
 }
 
 const getUsage = `-- name: GetUsage :many
-SELECT tenant_id, event_id, api_key_id, customer_id, month, quantity, occurred_at, recorded_at, settlement_id FROM usage_events WHERE tenant_id = $1 AND event_id = ANY($2::text[])
+SELECT tenant_id, event_id, api_key_id, customer_id, month, quantity, occurred_at, recorded_at, settlement_id, recorded_by FROM usage_events WHERE tenant_id = $1 AND event_id = ANY($2::text[])
 `
 
 type GetUsageParams struct {
@@ -66,6 +66,7 @@ func (q *Queries) GetUsage(ctx context.Context, arg GetUsageParams) ([]*UsageEve
 			&i.OccurredAt,
 			&i.RecordedAt,
 			&i.SettlementID,
+			&i.RecordedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -78,19 +79,20 @@ func (q *Queries) GetUsage(ctx context.Context, arg GetUsageParams) ([]*UsageEve
 }
 
 const insertUsage = `-- name: InsertUsage :many
-INSERT INTO usage_events (tenant_id, event_id, api_key_id, customer_id, month, quantity, occurred_at, recorded_at)
-SELECT $1, e.event_id, e.api_key_id, e.customer_id, e.month, e.quantity, e.occurred_at, $2::timestamptz
+INSERT INTO usage_events (tenant_id, event_id, api_key_id, customer_id, month, quantity, occurred_at, recorded_by, recorded_at)
+SELECT $1, e.event_id, e.api_key_id, e.customer_id, e.month, e.quantity, e.occurred_at, $2::text, $3::timestamptz
 FROM ROWS FROM (
-    unnest($3::text[]), unnest($4::uuid[]), unnest($5::uuid[]), unnest($6::date[]),
-    unnest($7::bigint[]), unnest($8::timestamptz[])
+    unnest($4::text[]), unnest($5::uuid[]), unnest($6::uuid[]), unnest($7::date[]),
+    unnest($8::bigint[]), unnest($9::timestamptz[])
 ) AS e (event_id, api_key_id, customer_id, month, quantity, occurred_at)
 ORDER BY e.event_id
 ON CONFLICT ON CONSTRAINT usage_events_pkey DO NOTHING
-RETURNING tenant_id, event_id, api_key_id, customer_id, month, quantity, occurred_at, recorded_at, settlement_id
+RETURNING tenant_id, event_id, api_key_id, customer_id, month, quantity, occurred_at, recorded_at, settlement_id, recorded_by
 `
 
 type InsertUsageParams struct {
 	TenantID    domain.TenantID
+	RecordedBy  string
 	RecordedAt  time.Time
 	EventIds    []string
 	APIKeyIds   []domain.UUID
@@ -105,6 +107,7 @@ type InsertUsageParams struct {
 func (q *Queries) InsertUsage(ctx context.Context, arg InsertUsageParams) ([]*UsageEvent, error) {
 	rows, err := q.db.Query(ctx, insertUsage,
 		arg.TenantID,
+		arg.RecordedBy,
 		arg.RecordedAt,
 		arg.EventIds,
 		arg.APIKeyIds,
@@ -130,6 +133,7 @@ func (q *Queries) InsertUsage(ctx context.Context, arg InsertUsageParams) ([]*Us
 			&i.OccurredAt,
 			&i.RecordedAt,
 			&i.SettlementID,
+			&i.RecordedBy,
 		); err != nil {
 			return nil, err
 		}

@@ -190,7 +190,7 @@ func (r *recording) insert(ctx context.Context, events []usage) error {
 	if len(events) == 0 {
 		return nil
 	}
-	arg := sqlc.InsertUsageParams{TenantID: r.caller.TenantID, RecordedAt: r.tx.Now.Time}
+	arg := sqlc.InsertUsageParams{TenantID: r.caller.TenantID, RecordedBy: r.caller.By(), RecordedAt: r.tx.Now.Time}
 	for _, u := range events {
 		arg.EventIds = append(arg.EventIds, u.ID)
 		arg.APIKeyIds = append(arg.APIKeyIds, domain.UUID(u.APIKeyID))
