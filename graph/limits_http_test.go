@@ -25,7 +25,7 @@ func stopped() func() time.Time {
 func TestCallersAreLimited(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(_ *testdb.DB, o *graph.Options) {
-		o.Limits.Callers = ratelimit.New(ratelimit.Policy{Name: "caller", PerSecond: 0.5, Burst: 3}, stopped())
+		o.Rates.Callers = ratelimit.New(ratelimit.Policy{Name: "caller", PerSecond: 0.5, Burst: 3}, stopped())
 	})
 	const query = `{ customers { nodes { id } } }`
 	for left := 2; left >= 0; left-- {
@@ -56,9 +56,9 @@ func TestFailuresAreLimited(t *testing.T) {
 	t.Parallel()
 	for _, trusted := range []bool{false, true} {
 		a := newAPI(t, func(_ *testdb.DB, o *graph.Options) {
-			o.Limits.Failures = ratelimit.New(ratelimit.Policy{Name: "failures", PerSecond: 0.1, Burst: 3}, stopped())
+			o.Rates.Failures = ratelimit.New(ratelimit.Policy{Name: "failures", PerSecond: 0.1, Burst: 3}, stopped())
 			if trusted {
-				o.Limits.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+				o.Rates.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 			}
 		})
 		ask := func(address, token string) response {
@@ -98,7 +98,7 @@ func TestUnlimited(t *testing.T) {
 func TestJWTCallersAreLimitedApart(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(_ *testdb.DB, o *graph.Options) {
-		o.Limits.Callers = ratelimit.New(ratelimit.Policy{PerSecond: 1, Burst: 1}, stopped())
+		o.Rates.Callers = ratelimit.New(ratelimit.Policy{PerSecond: 1, Burst: 1}, stopped())
 		o.Authenticate = testCallers(func(token string) auth.Caller {
 			return auth.Caller{TenantID: parse[domain.TenantID](t, strings.Fields(token)[0]), Subject: strings.Fields(token)[1], Role: domain.RoleAdmin}
 		})
