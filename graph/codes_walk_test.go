@@ -49,6 +49,19 @@ var provoked = map[domain.Code]func(t *testing.T, a *api) response{
 	domain.CodeSeriesKindMismatch: asks(func(n *tenant) (string, vars) {
 		return "allocateInvoice", changed(allocation(n, 1), "seriesId", n.creditSeriesID)
 	}),
+	domain.CodeSeriesExhausted: func(t *testing.T, _ *api) response {
+		a := newAPI(t)
+		a.db.Exec(t, `UPDATE series_counters SET next_number = max_number + 1`)
+		return a.ask(t, "allocateInvoice", allocation(a.demo, 1), "")
+	},
+	domain.CodePresetViolated: asks(func(*tenant) (string, vars) {
+		return "createInvoiceSeries", vars{"code": "GST", "preset": "INDIA", "maxLength": 30}
+	}),
+	domain.CodeTokenEnded: func(t *testing.T, a *api) response {
+		token := a.ask(t, "createAccessToken", vars{"name": "x", "role": "SERVICE"}, "accessToken { id }").text(t, "f.accessToken.id")
+		a.ask(t, "revokeAccessToken", vars{"tokenId": token}, "")
+		return a.ask(t, "rotateAccessToken", vars{"tokenId": token}, "")
+	},
 	domain.CodePriceChanged: asks(func(n *tenant) (string, vars) {
 		return "placeOrder", changed(placement(n, 1), "idempotencyKey", "k", "expectedTotalMinor", 1)
 	}),
