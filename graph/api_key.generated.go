@@ -26,11 +26,14 @@ type ApiKeyResolver interface {
 
 	Settlements(ctx context.Context, objs []*sqlc.APIKey) ([][]*sqlc.Settlement, error)
 }
+type RemoveBillingExemptionPayloadResolver interface {
+	Customer(ctx context.Context, obj *model.RemoveBillingExemptionPayload) (*sqlc.Customer, error)
+}
 type UsageSettlementResolver interface {
 	APIKey(ctx context.Context, objs []*sqlc.Settlement) ([]*sqlc.APIKey, error)
 
 	Invoice(ctx context.Context, objs []*sqlc.Settlement) ([]*sqlc.Invoice, error)
-	Attempts(ctx context.Context, objs []*sqlc.Settlement) ([]int32, error)
+	Attempts(ctx context.Context, objs []*sqlc.Settlement) ([]*int32, error)
 	Receipt(ctx context.Context, objs []*sqlc.Settlement) ([][]*sqlc.SettlementAttempt, error)
 }
 
@@ -248,10 +251,10 @@ func (ec *executionContext) _ApiKey_settlements(ctx context.Context, field graph
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*sqlc.Settlement) graphql.Marshaler {
-			return ec.marshalNUsageSettlement2ᚕᚖcountersignᚋsqlcᚐSettlementᚄ(ctx, selections, v)
+			return ec.marshalOUsageSettlement2ᚕᚖcountersignᚋsqlcᚐSettlementᚄ(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_ApiKey_settlements(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -863,7 +866,7 @@ func (ec *executionContext) _RemoveBillingExemptionPayload_customer(ctx context.
 			return ec.fieldContext_RemoveBillingExemptionPayload_customer(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Customer, nil
+			return ec.Resolvers.RemoveBillingExemptionPayload().Customer(ctx, obj)
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *sqlc.Customer) graphql.Marshaler {
@@ -877,8 +880,8 @@ func (ec *executionContext) fieldContext_RemoveBillingExemptionPayload_customer(
 	fc = &graphql.FieldContext{
 		Object:     "RemoveBillingExemptionPayload",
 		Field:      field,
-		IsMethod:   false,
-		IsResolver: false,
+		IsMethod:   true,
+		IsResolver: true,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Customer(ctx, field)
 		},
@@ -1467,11 +1470,11 @@ func (ec *executionContext) _UsageSettlement_attempts(ctx context.Context, field
 			return ec.resolveBatch_UsageSettlement_attempts(ctx, field, obj)
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int32) graphql.Marshaler {
-			return ec.marshalNInt2int32(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *int32) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint32(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_UsageSettlement_attempts(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -1483,7 +1486,7 @@ func (ec *executionContext) resolveBatch_UsageSettlement_attempts(ctx context.Co
 		result := batch.FieldResult(field, func() (any, error) {
 			return resolver.Attempts(ctx, batch.Parents)
 		})
-		return graphql.ResolveBatchGroupResult[int32](
+		return graphql.ResolveBatchGroupResult[*int32](
 			ctx,
 			batch.Index,
 			len(batch.Parents),
@@ -1493,7 +1496,7 @@ func (ec *executionContext) resolveBatch_UsageSettlement_attempts(ctx context.Co
 		)
 	}
 	results, err := resolver.Attempts(ctx, []*sqlc.Settlement{obj})
-	return graphql.ResolveBatchSingleResult[int32](
+	return graphql.ResolveBatchSingleResult[*int32](
 		ctx,
 		results,
 		err,
@@ -1514,10 +1517,10 @@ func (ec *executionContext) _UsageSettlement_receipt(ctx context.Context, field 
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*sqlc.SettlementAttempt) graphql.Marshaler {
-			return ec.marshalNSettlementAttempt2ᚕᚖcountersignᚋsqlcᚐSettlementAttemptᚄ(ctx, selections, v)
+			return ec.marshalOSettlementAttempt2ᚕᚖcountersignᚋsqlcᚐSettlementAttemptᚄ(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_UsageSettlement_receipt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -2241,7 +2244,7 @@ func (ec *executionContext) _ApiKey(ctx context.Context, sel ast.SelectionSet, o
 			}
 		case "settlements":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
+				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._ApiKey_settlements(ctx, field, obj)
 				})
@@ -2547,19 +2550,20 @@ func (ec *executionContext) _RemoveBillingExemptionPayload(ctx context.Context, 
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("RemoveBillingExemptionPayload")
 		case "customer":
-			out.Values[i] = ec._RemoveBillingExemptionPayload_customer(ctx, field, obj)
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._RemoveBillingExemptionPayload_customer(ctx, field, obj)
+				})
 		case "replayed":
 			out.Values[i] = ec._RemoveBillingExemptionPayload_replayed(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "userErrors":
 			out.Values[i] = ec._RemoveBillingExemptionPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -2739,13 +2743,13 @@ func (ec *executionContext) _UsageSettlement(ctx context.Context, sel ast.Select
 				})
 		case "attempts":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
+				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._UsageSettlement_attempts(ctx, field, obj)
 				})
 		case "receipt":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
+				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._UsageSettlement_receipt(ctx, field, obj)
 				})
@@ -2958,22 +2962,6 @@ func (ec *executionContext) unmarshalNRevokeApiKeyInput2countersignᚋinternal�
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNSettlementAttempt2ᚕᚖcountersignᚋsqlcᚐSettlementAttemptᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.SettlementAttempt) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNSettlementAttempt2ᚖcountersignᚋsqlcᚐSettlementAttempt(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNSettlementAttempt2ᚖcountersignᚋsqlcᚐSettlementAttempt(ctx context.Context, sel ast.SelectionSet, v *sqlc.SettlementAttempt) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "SettlementAttempt!")
@@ -3128,6 +3116,45 @@ func (ec *executionContext) marshalORevokeApiKeyPayload2ᚖcountersignᚋgraph�
 		return graphql.Null
 	}
 	return ec._RevokeApiKeyPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOSettlementAttempt2ᚕᚖcountersignᚋsqlcᚐSettlementAttemptᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.SettlementAttempt) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNSettlementAttempt2ᚖcountersignᚋsqlcᚐSettlementAttempt(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalOUsageSettlement2ᚕᚖcountersignᚋsqlcᚐSettlementᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.Settlement) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ctx = graphql.WithBatchParents(ctx, "UsageSettlement", v, nil)
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNUsageSettlement2ᚖcountersignᚋsqlcᚐSettlement(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalOUsageSettlement2ᚖcountersignᚋsqlcᚐSettlement(ctx context.Context, sel ast.SelectionSet, v *sqlc.Settlement) graphql.Marshaler {

@@ -73,8 +73,7 @@ func (r *mutationResolver) RemoveBillingExemption(ctx context.Context, input met
 	if err != nil || len(userErrors) > 0 {
 		return &model.RemoveBillingExemptionPayload{UserErrors: userErrors}, err
 	}
-	customers, err := r.Invoicing.CustomersByID(ctx, caller(ctx), []domain.CustomerID{input.CustomerID})
-	return &model.RemoveBillingExemptionPayload{Customer: customers[0], Replayed: out.Replayed, UserErrors: userErrors}, err
+	return &model.RemoveBillingExemptionPayload{CustomerID: &input.CustomerID, Replayed: out.Replayed, UserErrors: userErrors}, nil
 }
 
 // APIKey is the resolver for the apiKey field.
@@ -97,6 +96,15 @@ func (r *queryResolver) Settlements(ctx context.Context, filter *metering.Settle
 	return r.settlements(ctx, filter, window{first, after, last, before})
 }
 
+// Customer is the resolver for the customer field.
+func (r *removeBillingExemptionPayloadResolver) Customer(ctx context.Context, obj *model.RemoveBillingExemptionPayload) (*sqlc.Customer, error) {
+	if obj.CustomerID == nil {
+		return nil, nil
+	}
+	customers, err := r.Invoicing.CustomersByID(ctx, caller(ctx), []domain.CustomerID{*obj.CustomerID})
+	return customers[0], err
+}
+
 // APIKey is the batch resolver for the apiKey field.
 func (r *usageSettlementResolver) APIKey(ctx context.Context, objs []*sqlc.Settlement) ([]*sqlc.APIKey, error) {
 	return together(ctx, objs, func(ctx context.Context, objs []*sqlc.Settlement) ([]*sqlc.APIKey, error) {
@@ -117,9 +125,9 @@ func (r *usageSettlementResolver) Invoice(ctx context.Context, objs []*sqlc.Sett
 }
 
 // Attempts is the batch resolver for the attempts field.
-func (r *usageSettlementResolver) Attempts(ctx context.Context, objs []*sqlc.Settlement) ([]int32, error) {
+func (r *usageSettlementResolver) Attempts(ctx context.Context, objs []*sqlc.Settlement) ([]*int32, error) {
 	receipts, err := r.receipts(ctx, objs)
-	return each(receipts, func(receipt []*sqlc.SettlementAttempt) int32 { return int32(len(receipt)) }), err
+	return each(receipts, func(receipt []*sqlc.SettlementAttempt) *int32 { return new(int32(len(receipt))) }), err
 }
 
 // Receipt is the batch resolver for the receipt field.
@@ -130,10 +138,16 @@ func (r *usageSettlementResolver) Receipt(ctx context.Context, objs []*sqlc.Sett
 // ApiKey returns ApiKeyResolver implementation.
 func (r *Resolver) ApiKey() ApiKeyResolver { return &apiKeyResolver{r} }
 
+// RemoveBillingExemptionPayload returns RemoveBillingExemptionPayloadResolver implementation.
+func (r *Resolver) RemoveBillingExemptionPayload() RemoveBillingExemptionPayloadResolver {
+	return &removeBillingExemptionPayloadResolver{r}
+}
+
 // UsageSettlement returns UsageSettlementResolver implementation.
 func (r *Resolver) UsageSettlement() UsageSettlementResolver { return &usageSettlementResolver{r} }
 
 type (
-	apiKeyResolver          struct{ *Resolver }
-	usageSettlementResolver struct{ *Resolver }
+	apiKeyResolver                        struct{ *Resolver }
+	removeBillingExemptionPayloadResolver struct{ *Resolver }
+	usageSettlementResolver               struct{ *Resolver }
 )

@@ -6,7 +6,6 @@ import (
 	"countersign/graph/model"
 	"countersign/internal/domain"
 	"countersign/internal/invoicing"
-	"countersign/internal/paging"
 	"countersign/sqlc"
 )
 
@@ -49,22 +48,28 @@ func (r *Resolver) invoices(ctx context.Context, f invoicing.InvoiceFilter, w wi
 		return nil, err
 	}
 	page, err := r.Invoicing.ListInvoices(ctx, caller(ctx), f, req)
-	return invoiceConnection(ctx, invoiceKeys, w, page, func(i *sqlc.Invoice) domain.InvoiceID { return i.ID }), err
+	return invoiceConnection(ctx, invoiceKeys, w, page, invoiceID), err
 }
 
-// numbers is a series' list, in the order of its numbers.
-func (r *Resolver) numbers(ctx context.Context, series domain.SeriesID, w window) (*model.InvoiceConnection, error) {
-	req, err := request(numberKeys, w)
-	if err != nil {
-		return nil, err
-	}
-	page, err := r.Invoicing.ListNumbers(ctx, caller(ctx), series, req)
-	return invoiceConnection(ctx, numberKeys, w, page, func(i *sqlc.Invoice) invoicing.NumberKey {
-		return invoicing.NumberKey{PeriodStart: *i.PeriodStart, Sequence: *i.Sequence}
-	}), err
+// invoicesOf are the customers' lists, in order of creation.
+func (r *Resolver) invoicesOf(ctx context.Context, customers []*sqlc.Customer, w window) ([]*model.InvoiceConnection, error) {
+	return pagesOf(ctx, customers, invoiceKeys, w, r.Invoicing.InvoicesOf, func(page invoicing.InvoicePage) *model.InvoiceConnection {
+		return invoiceConnection(ctx, invoiceKeys, w, page, invoiceID)
+	})
 }
 
-func invoiceConnection[K any](ctx context.Context, k keys[K], w window, page paging.Page[*sqlc.Invoice], key func(*sqlc.Invoice) K) *model.InvoiceConnection {
+// numbersOf are the series' lists, in the order of their numbers.
+func (r *Resolver) numbersOf(ctx context.Context, series []*sqlc.InvoiceSeries, w window) ([]*model.InvoiceConnection, error) {
+	return pagesOf(ctx, series, numberKeys, w, r.Invoicing.NumbersOf, func(page invoicing.InvoicePage) *model.InvoiceConnection {
+		return invoiceConnection(ctx, numberKeys, w, page, func(i *sqlc.Invoice) invoicing.NumberKey {
+			return invoicing.NumberKey{PeriodStart: *i.PeriodStart, Sequence: *i.Sequence}
+		})
+	})
+}
+
+func invoiceID(i *sqlc.Invoice) domain.InvoiceID { return i.ID }
+
+func invoiceConnection[K any](ctx context.Context, k keys[K], w window, page invoicing.InvoicePage, key func(*sqlc.Invoice) K) *model.InvoiceConnection {
 	rows, info := edges(ctx, k, w, page, key, func(cursor string, i *sqlc.Invoice) *model.InvoiceEdge {
 		return &model.InvoiceEdge{Cursor: cursor, Node: i}
 	})

@@ -21,7 +21,7 @@ import (
 // region    ************************** generated!.gotpl **************************
 
 type CustomerResolver interface {
-	Invoices(ctx context.Context, obj *sqlc.Customer, first *int32, after *string, last *int32, before *string) (*model.InvoiceConnection, error)
+	Invoices(ctx context.Context, objs []*sqlc.Customer, first *int32, after *string, last *int32, before *string) ([]*model.InvoiceConnection, error)
 
 	Exemption(ctx context.Context, objs []*sqlc.Customer) ([]*sqlc.BillingExemption, error)
 }
@@ -283,15 +283,14 @@ func (ec *executionContext) _Customer_invoices(ctx context.Context, field graphq
 			return ec.fieldContext_Customer_invoices(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Customer().Invoices(ctx, obj, fc.Args["first"].(*int32), fc.Args["after"].(*string), fc.Args["last"].(*int32), fc.Args["before"].(*string))
+			return ec.resolveBatch_Customer_invoices(ctx, field, obj)
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.InvoiceConnection) graphql.Marshaler {
-			return ec.marshalNInvoiceConnection2ᚖcountersignᚋgraphᚋmodelᚐInvoiceConnection(ctx, selections, v)
+			return ec.marshalOInvoiceConnection2ᚖcountersignᚋgraphᚋmodelᚐInvoiceConnection(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Customer_invoices(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -316,6 +315,30 @@ func (ec *executionContext) fieldContext_Customer_invoices(ctx context.Context, 
 		return fc, err
 	}
 	return fc, nil
+}
+func (ec *executionContext) resolveBatch_Customer_invoices(ctx context.Context, field graphql.CollectedField, obj *sqlc.Customer) (any, error) {
+	resolver := ec.Resolvers.Customer()
+	fc := graphql.GetFieldContext(ctx)
+	if batch, ok := graphql.BatchParentsFor[*sqlc.Customer](ctx, "Customer"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.Invoices(ctx, batch.Parents, fc.Args["first"].(*int32), fc.Args["after"].(*string), fc.Args["last"].(*int32), fc.Args["before"].(*string))
+		})
+		return graphql.ResolveBatchGroupResult[*model.InvoiceConnection](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"Customer.invoices",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.Invoices(ctx, []*sqlc.Customer{obj}, fc.Args["first"].(*int32), fc.Args["after"].(*string), fc.Args["last"].(*int32), fc.Args["before"].(*string))
+	return graphql.ResolveBatchSingleResult[*model.InvoiceConnection](
+		ctx,
+		results,
+		err,
+		"Customer.invoices",
+	)
 }
 
 func (ec *executionContext) _Customer_createdAt(ctx context.Context, field graphql.CollectedField, obj *sqlc.Customer) (ret graphql.Marshaler) {
@@ -733,7 +756,7 @@ func (ec *executionContext) _Customer(ctx context.Context, sel ast.SelectionSet,
 			}
 		case "invoices":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
+				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Customer_invoices(ctx, field, obj)
 				})

@@ -12,9 +12,9 @@ import (
 	"countersign/sqlc"
 )
 
-// Invoices is the resolver for the invoices field.
-func (r *customerResolver) Invoices(ctx context.Context, obj *sqlc.Customer, first *int32, after *string, last *int32, before *string) (*model.InvoiceConnection, error) {
-	return r.invoices(ctx, invoicing.InvoiceFilter{CustomerID: &obj.ID}, window{first, after, last, before})
+// Invoices is the batch resolver for the invoices field.
+func (r *customerResolver) Invoices(ctx context.Context, objs []*sqlc.Customer, first *int32, after *string, last *int32, before *string) ([]*model.InvoiceConnection, error) {
+	return r.invoicesOf(ctx, objs, window{first, after, last, before})
 }
 
 // CreateCustomer is the resolver for the createCustomer field.

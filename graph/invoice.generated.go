@@ -363,10 +363,10 @@ func (ec *executionContext) _Invoice_lines(ctx context.Context, field graphql.Co
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*invoicing.Line) graphql.Marshaler {
-			return ec.marshalNInvoiceLine2ᚕᚖcountersignᚋinternalᚋinvoicingᚐLineᚄ(ctx, selections, v)
+			return ec.marshalOInvoiceLine2ᚕᚖcountersignᚋinternalᚋinvoicingᚐLineᚄ(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Invoice_lines(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -675,10 +675,10 @@ func (ec *executionContext) _Invoice_history(ctx context.Context, field graphql.
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*sqlc.InvoiceHistory) graphql.Marshaler {
-			return ec.marshalNInvoiceStep2ᚕᚖcountersignᚋsqlcᚐInvoiceHistoryᚄ(ctx, selections, v)
+			return ec.marshalOInvoiceStep2ᚕᚖcountersignᚋsqlcᚐInvoiceHistoryᚄ(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Invoice_history(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -1371,7 +1371,7 @@ func (ec *executionContext) _Invoice(ctx context.Context, sel ast.SelectionSet, 
 			}
 		case "lines":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
+				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Invoice_lines(ctx, field, obj)
 				})
@@ -1427,7 +1427,7 @@ func (ec *executionContext) _Invoice(ctx context.Context, sel ast.SelectionSet, 
 			}
 		case "history":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
+				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Invoice_history(ctx, field, obj)
 				})
@@ -1711,22 +1711,6 @@ func (ec *executionContext) marshalNInvoiceKind2countersignᚋinternalᚋdomain�
 	return res
 }
 
-func (ec *executionContext) marshalNInvoiceLine2ᚕᚖcountersignᚋinternalᚋinvoicingᚐLineᚄ(ctx context.Context, sel ast.SelectionSet, v []*invoicing.Line) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNInvoiceLine2ᚖcountersignᚋinternalᚋinvoicingᚐLine(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNInvoiceLine2ᚖcountersignᚋinternalᚋinvoicingᚐLine(ctx context.Context, sel ast.SelectionSet, v *invoicing.Line) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "InvoiceLine!")
@@ -1783,12 +1767,38 @@ func (ec *executionContext) marshalOInvoice2ᚖcountersignᚋsqlcᚐInvoice(ctx 
 	return ec._Invoice(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOInvoiceConnection2ᚖcountersignᚋgraphᚋmodelᚐInvoiceConnection(ctx context.Context, sel ast.SelectionSet, v *model.InvoiceConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._InvoiceConnection(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOInvoiceFilter2ᚖcountersignᚋinternalᚋinvoicingᚐInvoiceFilter(ctx context.Context, v any) (*invoicing.InvoiceFilter, error) {
 	if v == nil {
 		return nil, nil
 	}
 	res, err := ec.unmarshalInputInvoiceFilter(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOInvoiceLine2ᚕᚖcountersignᚋinternalᚋinvoicingᚐLineᚄ(ctx context.Context, sel ast.SelectionSet, v []*invoicing.Line) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNInvoiceLine2ᚖcountersignᚋinternalᚋinvoicingᚐLine(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalOInvoiceStatus2ᚖcountersignᚋinternalᚋdomainᚐInvoiceStatus(ctx context.Context, v any) (*domain.InvoiceStatus, error) {

@@ -1127,22 +1127,6 @@ func (ec *executionContext) _WaiveInvoicePayload(ctx context.Context, sel ast.Se
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) marshalNInvoiceStep2ᚕᚖcountersignᚋsqlcᚐInvoiceHistoryᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.InvoiceHistory) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNInvoiceStep2ᚖcountersignᚋsqlcᚐInvoiceHistory(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNInvoiceStep2ᚖcountersignᚋsqlcᚐInvoiceHistory(ctx context.Context, sel ast.SelectionSet, v *sqlc.InvoiceHistory) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "InvoiceStep!")
@@ -1164,6 +1148,25 @@ func (ec *executionContext) unmarshalNVoidInvoiceInput2countersignᚋinternalᚋ
 func (ec *executionContext) unmarshalNWaiveInvoiceInput2countersignᚋinternalᚋmeteringᚐWaiveInvoiceInput(ctx context.Context, v any) (metering.WaiveInvoiceInput, error) {
 	res, err := ec.unmarshalInputWaiveInvoiceInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOInvoiceStep2ᚕᚖcountersignᚋsqlcᚐInvoiceHistoryᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.InvoiceHistory) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNInvoiceStep2ᚖcountersignᚋsqlcᚐInvoiceHistory(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalOInvoiceWaive2ᚖcountersignᚋsqlcᚐInvoiceWaive(ctx context.Context, sel ast.SelectionSet, v *sqlc.InvoiceWaive) graphql.Marshaler {

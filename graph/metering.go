@@ -25,7 +25,7 @@ func each[T, U any](in []T, f func(T) U) []U {
 
 // receipts are read once for all that is told of them.
 func (r *Resolver) receipts(ctx context.Context, objs []*sqlc.Settlement) ([][]*sqlc.SettlementAttempt, error) {
-	return shareAs(ctx, "receipt", objs, func(ctx context.Context, objs []*sqlc.Settlement) ([][]*sqlc.SettlementAttempt, error) {
+	return togetherManyAs(ctx, "receipt", objs, func(ctx context.Context, objs []*sqlc.Settlement) ([][]*sqlc.SettlementAttempt, error) {
 		return r.Metering.ReceiptsOf(ctx, caller(ctx), objs)
 	})
 }

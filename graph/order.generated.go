@@ -546,10 +546,10 @@ func (ec *executionContext) _Order_items(ctx context.Context, field graphql.Coll
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*ordering.Line) graphql.Marshaler {
-			return ec.marshalNOrderItem2ᚕᚖcountersignᚋinternalᚋorderingᚐLineᚄ(ctx, selections, v)
+			return ec.marshalOOrderItem2ᚕᚖcountersignᚋinternalᚋorderingᚐLineᚄ(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Order_items(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -665,10 +665,10 @@ func (ec *executionContext) _Order_payments(ctx context.Context, field graphql.C
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*sqlc.PaymentAttempt) graphql.Marshaler {
-			return ec.marshalNPayment2ᚕᚖcountersignᚋsqlcᚐPaymentAttemptᚄ(ctx, selections, v)
+			return ec.marshalOPayment2ᚕᚖcountersignᚋsqlcᚐPaymentAttemptᚄ(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Order_payments(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -720,10 +720,10 @@ func (ec *executionContext) _Order_captures(ctx context.Context, field graphql.C
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*sqlc.Capture) graphql.Marshaler {
-			return ec.marshalNCapture2ᚕᚖcountersignᚋsqlcᚐCaptureᚄ(ctx, selections, v)
+			return ec.marshalOCapture2ᚕᚖcountersignᚋsqlcᚐCaptureᚄ(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Order_captures(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -775,10 +775,10 @@ func (ec *executionContext) _Order_refunds(ctx context.Context, field graphql.Co
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*ordering.Refund) graphql.Marshaler {
-			return ec.marshalNRefund2ᚕᚖcountersignᚋinternalᚋorderingᚐRefundᚄ(ctx, selections, v)
+			return ec.marshalORefund2ᚕᚖcountersignᚋinternalᚋorderingᚐRefundᚄ(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Order_refunds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -830,10 +830,10 @@ func (ec *executionContext) _Order_history(ctx context.Context, field graphql.Co
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*sqlc.OrderHistory) graphql.Marshaler {
-			return ec.marshalNOrderStep2ᚕᚖcountersignᚋsqlcᚐOrderHistoryᚄ(ctx, selections, v)
+			return ec.marshalOOrderStep2ᚕᚖcountersignᚋsqlcᚐOrderHistoryᚄ(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Order_history(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -3082,7 +3082,7 @@ func (ec *executionContext) _Order(ctx context.Context, sel ast.SelectionSet, ob
 				})
 		case "items":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
+				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Order_items(ctx, field, obj)
 				})
@@ -3098,25 +3098,25 @@ func (ec *executionContext) _Order(ctx context.Context, sel ast.SelectionSet, ob
 			}
 		case "payments":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
+				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Order_payments(ctx, field, obj)
 				})
 		case "captures":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
+				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Order_captures(ctx, field, obj)
 				})
 		case "refunds":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
+				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Order_refunds(ctx, field, obj)
 				})
 		case "history":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
+				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Order_history(ctx, field, obj)
 				})
@@ -3811,22 +3811,6 @@ func (ec *executionContext) unmarshalNCancelOrderInput2countersignᚋinternalᚋ
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNCapture2ᚕᚖcountersignᚋsqlcᚐCaptureᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.Capture) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNCapture2ᚖcountersignᚋsqlcᚐCapture(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNCapture2ᚖcountersignᚋsqlcᚐCapture(ctx context.Context, sel ast.SelectionSet, v *sqlc.Capture) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "Capture!")
@@ -3912,23 +3896,6 @@ func (ec *executionContext) marshalNOrderEdge2ᚖcountersignᚋgraphᚋmodelᚐO
 	return ec._OrderEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNOrderItem2ᚕᚖcountersignᚋinternalᚋorderingᚐLineᚄ(ctx context.Context, sel ast.SelectionSet, v []*ordering.Line) graphql.Marshaler {
-	ctx = graphql.WithBatchParents(ctx, "OrderItem", v, nil)
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNOrderItem2ᚖcountersignᚋinternalᚋorderingᚐLine(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNOrderItem2ᚖcountersignᚋinternalᚋorderingᚐLine(ctx context.Context, sel ast.SelectionSet, v *ordering.Line) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "OrderItem!")
@@ -3971,44 +3938,12 @@ func (ec *executionContext) marshalNOrderStatus2countersignᚋinternalᚋdomain�
 	return res
 }
 
-func (ec *executionContext) marshalNOrderStep2ᚕᚖcountersignᚋsqlcᚐOrderHistoryᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.OrderHistory) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNOrderStep2ᚖcountersignᚋsqlcᚐOrderHistory(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNOrderStep2ᚖcountersignᚋsqlcᚐOrderHistory(ctx context.Context, sel ast.SelectionSet, v *sqlc.OrderHistory) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "OrderStep!")
 		return graphql.Null
 	}
 	return ec._OrderStep(ctx, sel, v)
-}
-
-func (ec *executionContext) marshalNPayment2ᚕᚖcountersignᚋsqlcᚐPaymentAttemptᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.PaymentAttempt) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNPayment2ᚖcountersignᚋsqlcᚐPaymentAttempt(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
 }
 
 func (ec *executionContext) marshalNPayment2ᚖcountersignᚋsqlcᚐPaymentAttempt(ctx context.Context, sel ast.SelectionSet, v *sqlc.PaymentAttempt) graphql.Marshaler {
@@ -4095,22 +4030,6 @@ func (ec *executionContext) unmarshalNPlaceOrderInput2countersignᚋinternalᚋo
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNRefund2ᚕᚖcountersignᚋinternalᚋorderingᚐRefundᚄ(ctx context.Context, sel ast.SelectionSet, v []*ordering.Refund) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNRefund2ᚖcountersignᚋinternalᚋorderingᚐRefund(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNRefund2ᚖcountersignᚋinternalᚋorderingᚐRefund(ctx context.Context, sel ast.SelectionSet, v *ordering.Refund) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "Refund!")
@@ -4151,6 +4070,25 @@ func (ec *executionContext) marshalOCancelOrderPayload2ᚖcountersignᚋgraphᚋ
 	return ec._CancelOrderPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOCapture2ᚕᚖcountersignᚋsqlcᚐCaptureᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.Capture) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNCapture2ᚖcountersignᚋsqlcᚐCapture(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalOFulfillOrderPayload2ᚖcountersignᚋgraphᚋmodelᚐFulfillOrderPayload(ctx context.Context, sel ast.SelectionSet, v *model.FulfillOrderPayload) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -4173,6 +4111,26 @@ func (ec *executionContext) unmarshalOOrderFilter2ᚖcountersignᚋinternalᚋor
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalOOrderItem2ᚕᚖcountersignᚋinternalᚋorderingᚐLineᚄ(ctx context.Context, sel ast.SelectionSet, v []*ordering.Line) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ctx = graphql.WithBatchParents(ctx, "OrderItem", v, nil)
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNOrderItem2ᚖcountersignᚋinternalᚋorderingᚐLine(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) unmarshalOOrderStatus2ᚖcountersignᚋinternalᚋdomainᚐOrderStatus(ctx context.Context, v any) (*domain.OrderStatus, error) {
 	if v == nil {
 		return nil, nil
@@ -4192,11 +4150,68 @@ func (ec *executionContext) marshalOOrderStatus2ᚖcountersignᚋinternalᚋdoma
 	return res
 }
 
+func (ec *executionContext) marshalOOrderStep2ᚕᚖcountersignᚋsqlcᚐOrderHistoryᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.OrderHistory) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNOrderStep2ᚖcountersignᚋsqlcᚐOrderHistory(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalOPayment2ᚕᚖcountersignᚋsqlcᚐPaymentAttemptᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.PaymentAttempt) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNPayment2ᚖcountersignᚋsqlcᚐPaymentAttempt(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalOPlaceOrderPayload2ᚖcountersignᚋgraphᚋmodelᚐPlaceOrderPayload(ctx context.Context, sel ast.SelectionSet, v *model.PlaceOrderPayload) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._PlaceOrderPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalORefund2ᚕᚖcountersignᚋinternalᚋorderingᚐRefundᚄ(ctx context.Context, sel ast.SelectionSet, v []*ordering.Refund) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNRefund2ᚖcountersignᚋinternalᚋorderingᚐRefund(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalORefundOrderPayload2ᚖcountersignᚋgraphᚋmodelᚐRefundOrderPayload(ctx context.Context, sel ast.SelectionSet, v *model.RefundOrderPayload) graphql.Marshaler {

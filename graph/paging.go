@@ -5,9 +5,13 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"time"
 
+	"github.com/99designs/gqlgen/graphql"
+
 	"countersign/graph/model"
+	"countersign/internal/auth"
 	"countersign/internal/domain"
 	"countersign/internal/invoicing"
 	"countersign/internal/paging"
@@ -129,4 +133,37 @@ func edges[K, Row, Edge any](ctx context.Context, k keys[K], w window, p paging.
 		info.EndCursor = &cursor
 	}
 	return out, info
+}
+
+// pagesOf makes a batch resolver's answer where each row has a list of its own: the rows' pages are
+// read at once, and so is what their rows refer to.
+func pagesOf[Parent, Row, K, Connection any](
+	ctx context.Context, parents []*Parent, k keys[K], w window,
+	list func(ctx context.Context, c auth.Caller, parents []*Parent, r paging.Request[K]) ([]paging.Page[*Row], error),
+	connect func(paging.Page[*Row]) *Connection,
+) ([]*Connection, error) {
+	req, err := request(k, w)
+	if err != nil {
+		return nil, err
+	}
+	return shareAs(ctx, w.of(graphql.GetFieldContext(ctx).Field.Name), parents, func(ctx context.Context, parents []*Parent) ([]*Connection, error) {
+		pages, err := list(ctx, caller(ctx), parents, req)
+		if err != nil {
+			return nil, err
+		}
+		var all []*Row
+		connections := make([]*Connection, len(pages))
+		for i, page := range pages {
+			connections[i] = connect(page)
+			all = append(all, page.Rows...)
+		}
+		readTogether(ctx, all)
+		return connections, nil
+	})
+}
+
+// of tells the pages of a list from those by another window.
+func (w window) of(list string) string {
+	text, _ := json.Marshal([]any{list, w.first, w.after, w.last, w.before}) // numbers and strings
+	return string(text)
 }

@@ -36,6 +36,7 @@ type ResolverRoot interface {
 	OrderItem() OrderItemResolver
 	Product() ProductResolver
 	Query() QueryResolver
+	RemoveBillingExemptionPayload() RemoveBillingExemptionPayloadResolver
 	UsageSettlement() UsageSettlementResolver
 }
 

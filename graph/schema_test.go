@@ -91,7 +91,7 @@ func TestConnections(t *testing.T) {
 		for _, field := range fields(def) {
 			arguments := shape(field.Arguments)
 			if strings.HasSuffix(field.Type.Name(), "Connection") {
-				if field.Type.String() != field.Type.Name()+"!" || !strings.HasSuffix(arguments, "first: Int, after: String, last: Int, before: String") {
+				if field.Type.NonNull != (def == schema.Query) || !strings.HasSuffix(arguments, "first: Int, after: String, last: Int, before: String") {
 					t.Errorf("%s.%s(%s): %s is no connection's field", def.Name, field.Name, arguments, field.Type)
 				}
 			} else if strings.Contains(arguments, "first:") || strings.Contains(arguments, "last:") {

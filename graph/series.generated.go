@@ -23,7 +23,7 @@ import (
 
 type InvoiceSeriesResolver interface {
 	Counter(ctx context.Context, objs []*sqlc.InvoiceSeries) ([]*sqlc.SeriesCounter, error)
-	Invoices(ctx context.Context, obj *sqlc.InvoiceSeries, first *int32, after *string, last *int32, before *string) (*model.InvoiceConnection, error)
+	Invoices(ctx context.Context, objs []*sqlc.InvoiceSeries, first *int32, after *string, last *int32, before *string) ([]*model.InvoiceConnection, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -499,15 +499,14 @@ func (ec *executionContext) _InvoiceSeries_invoices(ctx context.Context, field g
 			return ec.fieldContext_InvoiceSeries_invoices(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.InvoiceSeries().Invoices(ctx, obj, fc.Args["first"].(*int32), fc.Args["after"].(*string), fc.Args["last"].(*int32), fc.Args["before"].(*string))
+			return ec.resolveBatch_InvoiceSeries_invoices(ctx, field, obj)
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.InvoiceConnection) graphql.Marshaler {
-			return ec.marshalNInvoiceConnection2ᚖcountersignᚋgraphᚋmodelᚐInvoiceConnection(ctx, selections, v)
+			return ec.marshalOInvoiceConnection2ᚖcountersignᚋgraphᚋmodelᚐInvoiceConnection(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_InvoiceSeries_invoices(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -532,6 +531,30 @@ func (ec *executionContext) fieldContext_InvoiceSeries_invoices(ctx context.Cont
 		return fc, err
 	}
 	return fc, nil
+}
+func (ec *executionContext) resolveBatch_InvoiceSeries_invoices(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (any, error) {
+	resolver := ec.Resolvers.InvoiceSeries()
+	fc := graphql.GetFieldContext(ctx)
+	if batch, ok := graphql.BatchParentsFor[*sqlc.InvoiceSeries](ctx, "InvoiceSeries"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.Invoices(ctx, batch.Parents, fc.Args["first"].(*int32), fc.Args["after"].(*string), fc.Args["last"].(*int32), fc.Args["before"].(*string))
+		})
+		return graphql.ResolveBatchGroupResult[*model.InvoiceConnection](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"InvoiceSeries.invoices",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.Invoices(ctx, []*sqlc.InvoiceSeries{obj}, fc.Args["first"].(*int32), fc.Args["after"].(*string), fc.Args["last"].(*int32), fc.Args["before"].(*string))
+	return graphql.ResolveBatchSingleResult[*model.InvoiceConnection](
+		ctx,
+		results,
+		err,
+		"InvoiceSeries.invoices",
+	)
 }
 
 func (ec *executionContext) _InvoiceSeries_createdAt(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (ret graphql.Marshaler) {
@@ -1391,7 +1414,7 @@ func (ec *executionContext) _InvoiceSeries(ctx context.Context, sel ast.Selectio
 				})
 		case "invoices":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
+				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._InvoiceSeries_invoices(ctx, field, obj)
 				})

@@ -20,9 +20,9 @@ func (r *invoiceSeriesResolver) Counter(ctx context.Context, objs []*sqlc.Invoic
 	})
 }
 
-// Invoices is the resolver for the invoices field.
-func (r *invoiceSeriesResolver) Invoices(ctx context.Context, obj *sqlc.InvoiceSeries, first *int32, after *string, last *int32, before *string) (*model.InvoiceConnection, error) {
-	return r.numbers(ctx, obj.ID, window{first, after, last, before})
+// Invoices is the batch resolver for the invoices field.
+func (r *invoiceSeriesResolver) Invoices(ctx context.Context, objs []*sqlc.InvoiceSeries, first *int32, after *string, last *int32, before *string) ([]*model.InvoiceConnection, error) {
+	return r.numbersOf(ctx, objs, window{first, after, last, before})
 }
 
 // CreateInvoiceSeries is the resolver for the createInvoiceSeries field.

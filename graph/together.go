@@ -23,10 +23,18 @@ func together[Row, T any](ctx context.Context, rows []*Row, load func(ctx contex
 
 // togetherMany makes a batch resolver's answer where each row refers to several things.
 func togetherMany[Row, T any](ctx context.Context, rows []*Row, load func(ctx context.Context, rows []*Row) ([][]*T, error)) ([][]*T, error) {
-	return share(ctx, rows, func(ctx context.Context, rows []*Row) ([][]*T, error) {
+	return togetherManyAs(ctx, graphql.GetFieldContext(ctx).Field.Name, rows, load)
+}
+
+// togetherManyAs is togetherMany where several fields are made of what is loaded, under one name.
+func togetherManyAs[Row, T any](ctx context.Context, name string, rows []*Row, load func(ctx context.Context, rows []*Row) ([][]*T, error)) ([][]*T, error) {
+	return shareAs(ctx, name, rows, func(ctx context.Context, rows []*Row) ([][]*T, error) {
 		loaded, err := load(ctx, rows)
 		var all []*T
-		for _, of := range loaded {
+		for i, of := range loaded {
+			if of == nil {
+				loaded[i] = []*T{} // null would say that it could not be read
+			}
 			all = append(all, of...)
 		}
 		readTogether(ctx, all)
@@ -39,7 +47,7 @@ func share[Row, T any](ctx context.Context, rows []*Row, load func(ctx context.C
 	return shareAs(ctx, graphql.GetFieldContext(ctx).Field.Name, rows, load)
 }
 
-// shareAs is share where several fields are made of what is loaded, under one name.
+// shareAs is share under another name than the field's.
 func shareAs[Row, T any](ctx context.Context, name string, rows []*Row, load func(ctx context.Context, rows []*Row) ([]T, error)) ([]T, error) {
 	of, known := siblingsOf(ctx).Load(rows[0])
 	if !known { // not of a page: gqlgen has the whole list
@@ -72,7 +80,7 @@ func shareAs[Row, T any](ctx context.Context, name string, rows []*Row, load fun
 // siblings are rows that were read together.
 type siblings struct {
 	rows  any      // []*Row, each once
-	loads sync.Map // by the field's name, which has no arguments, or the one it shares
+	loads sync.Map // by the field's name and arguments, or the name it shares
 }
 
 // readTogether says that rows were read together; nil ones are none.

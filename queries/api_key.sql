@@ -16,16 +16,27 @@ SELECT * FROM api_keys WHERE tenant_id = @tenant_id AND operation_id = @operatio
 SELECT * FROM api_keys WHERE tenant_id = @tenant_id AND id = ANY(sqlc.slice('ids'));
 
 -- name: ListAPIKeys :many
+-- In order of creation, a query for each filter, as of invoices.
 SELECT * FROM api_keys
 WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
-  AND (customer_id = @customer_id OR @customer_id = '00000000-0000-0000-0000-000000000000')
 ORDER BY id
 LIMIT @row_limit;
 
 -- name: ListAPIKeysBackward :many
 SELECT * FROM api_keys
 WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
-  AND (customer_id = @customer_id OR @customer_id = '00000000-0000-0000-0000-000000000000')
+ORDER BY id DESC
+LIMIT @row_limit;
+
+-- name: ListAPIKeysOfCustomer :many
+SELECT * FROM api_keys
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id
+ORDER BY id
+LIMIT @row_limit;
+
+-- name: ListAPIKeysOfCustomerBackward :many
+SELECT * FROM api_keys
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id
 ORDER BY id DESC
 LIMIT @row_limit;
 

@@ -70,35 +70,92 @@ WHERE tenant_id = @tenant_id AND invoice_id = ANY(sqlc.slice('invoice_ids'))
 ORDER BY invoice_id, position;
 
 -- name: ListInvoices :many
--- In order of creation. The zero customer and the empty status stand for all of them.
+-- In order of creation. Each filter has a query, and an index in the order of its page: one query for
+-- all would have one plan for all, which reads past the rows that a filter leaves out.
 SELECT * FROM invoices
 WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
-  AND (customer_id = @customer_id OR @customer_id = '00000000-0000-0000-0000-000000000000')
-  AND (status = @status OR @status = '')
 ORDER BY id
 LIMIT @row_limit;
 
 -- name: ListInvoicesBackward :many
 SELECT * FROM invoices
 WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
-  AND (customer_id = @customer_id OR @customer_id = '00000000-0000-0000-0000-000000000000')
-  AND (status = @status OR @status = '')
 ORDER BY id DESC
 LIMIT @row_limit;
 
--- name: ListInvoicesOfSeries :many
--- In order of their numbers, as numbers: 9 before 10, padded or not.
+-- name: ListInvoicesOfStatus :many
 SELECT * FROM invoices
-WHERE tenant_id = @tenant_id AND series_id = @series_id
-  AND (period_start, sequence) > (@after_period::date, @after_sequence::bigint)
-  AND (period_start, sequence) < (@before_period::date, @before_sequence::bigint)
-ORDER BY period_start, sequence
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND status = @status
+ORDER BY id
 LIMIT @row_limit;
 
--- name: ListInvoicesOfSeriesBackward :many
+-- name: ListInvoicesOfStatusBackward :many
 SELECT * FROM invoices
-WHERE tenant_id = @tenant_id AND series_id = @series_id
-  AND (period_start, sequence) > (@after_period::date, @after_sequence::bigint)
-  AND (period_start, sequence) < (@before_period::date, @before_sequence::bigint)
-ORDER BY period_start DESC, sequence DESC
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND status = @status
+ORDER BY id DESC
 LIMIT @row_limit;
+
+-- name: ListInvoicesOfCustomerOfStatus :many
+SELECT * FROM invoices
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id AND status = @status
+ORDER BY id
+LIMIT @row_limit;
+
+-- name: ListInvoicesOfCustomerOfStatusBackward :many
+SELECT * FROM invoices
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id AND status = @status
+ORDER BY id DESC
+LIMIT @row_limit;
+
+-- name: ListInvoicesOfCustomers :many
+-- A page for each of the customers, in one statement. The rows bear the name of their table, so that
+-- they are invoices to sqlc too.
+SELECT invoices.* FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT * FROM invoices i
+    WHERE i.tenant_id = @tenant_id AND i.customer_id = parent.id
+      AND i.id > @after_id AND i.id < @before_id
+    ORDER BY i.id
+    LIMIT @row_limit
+) AS invoices
+WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('customer_ids'))
+ORDER BY invoices.customer_id, invoices.id;
+
+-- name: ListInvoicesOfCustomersBackward :many
+SELECT invoices.* FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT * FROM invoices i
+    WHERE i.tenant_id = @tenant_id AND i.customer_id = parent.id
+      AND i.id > @after_id AND i.id < @before_id
+    ORDER BY i.id DESC
+    LIMIT @row_limit
+) AS invoices
+WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('customer_ids'))
+ORDER BY invoices.customer_id, invoices.id DESC;
+
+-- name: ListInvoicesOfSeries :many
+-- A page for each of the series, in order of their numbers, as numbers: 9 before 10, padded or not.
+SELECT invoices.* FROM invoice_series parent
+CROSS JOIN LATERAL (
+    SELECT * FROM invoices i
+    WHERE i.tenant_id = @tenant_id AND i.series_id = parent.id
+      AND (i.period_start, i.sequence) > (@after_period::date, @after_sequence::bigint)
+      AND (i.period_start, i.sequence) < (@before_period::date, @before_sequence::bigint)
+    ORDER BY i.period_start, i.sequence
+    LIMIT @row_limit
+) AS invoices
+WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('series_ids'))
+ORDER BY invoices.series_id, invoices.period_start, invoices.sequence;
+
+-- name: ListInvoicesOfSeriesBackward :many
+SELECT invoices.* FROM invoice_series parent
+CROSS JOIN LATERAL (
+    SELECT * FROM invoices i
+    WHERE i.tenant_id = @tenant_id AND i.series_id = parent.id
+      AND (i.period_start, i.sequence) > (@after_period::date, @after_sequence::bigint)
+      AND (i.period_start, i.sequence) < (@before_period::date, @before_sequence::bigint)
+    ORDER BY i.period_start DESC, i.sequence DESC
+    LIMIT @row_limit
+) AS invoices
+WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('series_ids'))
+ORDER BY invoices.series_id, invoices.period_start DESC, invoices.sequence DESC;

@@ -35,19 +35,51 @@ SELECT * FROM orders WHERE tenant_id = @tenant_id AND customer_id = @customer_id
 SELECT * FROM orders WHERE tenant_id = @tenant_id AND id = ANY(sqlc.slice('ids'));
 
 -- name: ListOrders :many
--- In order of creation. The zero customer and the empty status stand for all of them.
+-- In order of creation, a query for each filter, as of invoices.
 SELECT * FROM orders
 WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
-  AND (customer_id = @customer_id OR @customer_id = '00000000-0000-0000-0000-000000000000')
-  AND (status = @status OR @status = '')
 ORDER BY id
 LIMIT @row_limit;
 
 -- name: ListOrdersBackward :many
 SELECT * FROM orders
 WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
-  AND (customer_id = @customer_id OR @customer_id = '00000000-0000-0000-0000-000000000000')
-  AND (status = @status OR @status = '')
+ORDER BY id DESC
+LIMIT @row_limit;
+
+-- name: ListOrdersOfStatus :many
+SELECT * FROM orders
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND status = @status
+ORDER BY id
+LIMIT @row_limit;
+
+-- name: ListOrdersOfStatusBackward :many
+SELECT * FROM orders
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND status = @status
+ORDER BY id DESC
+LIMIT @row_limit;
+
+-- name: ListOrdersOfCustomer :many
+SELECT * FROM orders
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id
+ORDER BY id
+LIMIT @row_limit;
+
+-- name: ListOrdersOfCustomerBackward :many
+SELECT * FROM orders
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id
+ORDER BY id DESC
+LIMIT @row_limit;
+
+-- name: ListOrdersOfCustomerOfStatus :many
+SELECT * FROM orders
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id AND status = @status
+ORDER BY id
+LIMIT @row_limit;
+
+-- name: ListOrdersOfCustomerOfStatusBackward :many
+SELECT * FROM orders
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id AND status = @status
 ORDER BY id DESC
 LIMIT @row_limit;
 

@@ -21,14 +21,27 @@ SELECT * FROM products WHERE tenant_id = @tenant_id AND operation_id = @operatio
 SELECT * FROM products WHERE tenant_id = @tenant_id AND id = ANY(sqlc.slice('ids'));
 
 -- name: ListProducts :many
+-- In order of creation, a query for each filter, as of invoices.
 SELECT * FROM products
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND (active OR NOT @only_active::boolean)
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
 ORDER BY id
 LIMIT @row_limit;
 
 -- name: ListProductsBackward :many
 SELECT * FROM products
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND (active OR NOT @only_active::boolean)
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
+ORDER BY id DESC
+LIMIT @row_limit;
+
+-- name: ListActiveProducts :many
+SELECT * FROM products
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND active
+ORDER BY id
+LIMIT @row_limit;
+
+-- name: ListActiveProductsBackward :many
+SELECT * FROM products
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND active
 ORDER BY id DESC
 LIMIT @row_limit;
 

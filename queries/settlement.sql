@@ -15,18 +15,39 @@ SELECT * FROM settlements WHERE tenant_id = @tenant_id AND api_key_id = ANY(sqlc
 ORDER BY api_key_id, month, ordinal;
 
 -- name: ListSettlements :many
+-- In order of creation, a query for each filter, as of invoices.
 SELECT * FROM settlements
 WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
-  AND (customer_id = @customer_id OR @customer_id = '00000000-0000-0000-0000-000000000000')
-  AND (api_key_id = @api_key_id OR @api_key_id = '00000000-0000-0000-0000-000000000000')
 ORDER BY id
 LIMIT @row_limit;
 
 -- name: ListSettlementsBackward :many
 SELECT * FROM settlements
 WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
-  AND (customer_id = @customer_id OR @customer_id = '00000000-0000-0000-0000-000000000000')
-  AND (api_key_id = @api_key_id OR @api_key_id = '00000000-0000-0000-0000-000000000000')
+ORDER BY id DESC
+LIMIT @row_limit;
+
+-- name: ListSettlementsOfCustomer :many
+SELECT * FROM settlements
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id
+ORDER BY id
+LIMIT @row_limit;
+
+-- name: ListSettlementsOfCustomerBackward :many
+SELECT * FROM settlements
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id
+ORDER BY id DESC
+LIMIT @row_limit;
+
+-- name: ListSettlementsOfKey :many
+SELECT * FROM settlements
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND api_key_id = @api_key_id
+ORDER BY id
+LIMIT @row_limit;
+
+-- name: ListSettlementsOfKeyBackward :many
+SELECT * FROM settlements
+WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND api_key_id = @api_key_id
 ORDER BY id DESC
 LIMIT @row_limit;
 

@@ -352,12 +352,120 @@ func (q *Queries) InsertAPIKey(ctx context.Context, arg InsertAPIKeyParams) (*AP
 const listAPIKeys = `-- name: ListAPIKeys :many
 SELECT tenant_id, id, customer_id, name, unit_price, secret_hash, hint, status, operation_id, operation_fingerprint, created_by, created_at, revoked_at, updated_at FROM api_keys
 WHERE tenant_id = $1 AND id > $2 AND id < $3
-  AND (customer_id = $4 OR $4 = '00000000-0000-0000-0000-000000000000')
+ORDER BY id
+LIMIT $4
+`
+
+type ListAPIKeysParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.APIKeyID
+	BeforeID domain.APIKeyID
+	RowLimit int32
+}
+
+// In order of creation, a query for each filter, as of invoices.
+func (q *Queries) ListAPIKeys(ctx context.Context, arg ListAPIKeysParams) ([]*APIKey, error) {
+	rows, err := q.db.Query(ctx, listAPIKeys,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*APIKey{}
+	for rows.Next() {
+		var i APIKey
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.Name,
+			&i.UnitPrice,
+			&i.SecretHash,
+			&i.Hint,
+			&i.Status,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.RevokedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listAPIKeysBackward = `-- name: ListAPIKeysBackward :many
+SELECT tenant_id, id, customer_id, name, unit_price, secret_hash, hint, status, operation_id, operation_fingerprint, created_by, created_at, revoked_at, updated_at FROM api_keys
+WHERE tenant_id = $1 AND id > $2 AND id < $3
+ORDER BY id DESC
+LIMIT $4
+`
+
+type ListAPIKeysBackwardParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.APIKeyID
+	BeforeID domain.APIKeyID
+	RowLimit int32
+}
+
+func (q *Queries) ListAPIKeysBackward(ctx context.Context, arg ListAPIKeysBackwardParams) ([]*APIKey, error) {
+	rows, err := q.db.Query(ctx, listAPIKeysBackward,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*APIKey{}
+	for rows.Next() {
+		var i APIKey
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.Name,
+			&i.UnitPrice,
+			&i.SecretHash,
+			&i.Hint,
+			&i.Status,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.RevokedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listAPIKeysOfCustomer = `-- name: ListAPIKeysOfCustomer :many
+SELECT tenant_id, id, customer_id, name, unit_price, secret_hash, hint, status, operation_id, operation_fingerprint, created_by, created_at, revoked_at, updated_at FROM api_keys
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4
 ORDER BY id
 LIMIT $5
 `
 
-type ListAPIKeysParams struct {
+type ListAPIKeysOfCustomerParams struct {
 	TenantID   domain.TenantID
 	AfterID    domain.APIKeyID
 	BeforeID   domain.APIKeyID
@@ -365,8 +473,8 @@ type ListAPIKeysParams struct {
 	RowLimit   int32
 }
 
-func (q *Queries) ListAPIKeys(ctx context.Context, arg ListAPIKeysParams) ([]*APIKey, error) {
-	rows, err := q.db.Query(ctx, listAPIKeys,
+func (q *Queries) ListAPIKeysOfCustomer(ctx context.Context, arg ListAPIKeysOfCustomerParams) ([]*APIKey, error) {
+	rows, err := q.db.Query(ctx, listAPIKeysOfCustomer,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
@@ -406,15 +514,14 @@ func (q *Queries) ListAPIKeys(ctx context.Context, arg ListAPIKeysParams) ([]*AP
 	return items, nil
 }
 
-const listAPIKeysBackward = `-- name: ListAPIKeysBackward :many
+const listAPIKeysOfCustomerBackward = `-- name: ListAPIKeysOfCustomerBackward :many
 SELECT tenant_id, id, customer_id, name, unit_price, secret_hash, hint, status, operation_id, operation_fingerprint, created_by, created_at, revoked_at, updated_at FROM api_keys
-WHERE tenant_id = $1 AND id > $2 AND id < $3
-  AND (customer_id = $4 OR $4 = '00000000-0000-0000-0000-000000000000')
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4
 ORDER BY id DESC
 LIMIT $5
 `
 
-type ListAPIKeysBackwardParams struct {
+type ListAPIKeysOfCustomerBackwardParams struct {
 	TenantID   domain.TenantID
 	AfterID    domain.APIKeyID
 	BeforeID   domain.APIKeyID
@@ -422,8 +529,8 @@ type ListAPIKeysBackwardParams struct {
 	RowLimit   int32
 }
 
-func (q *Queries) ListAPIKeysBackward(ctx context.Context, arg ListAPIKeysBackwardParams) ([]*APIKey, error) {
-	rows, err := q.db.Query(ctx, listAPIKeysBackward,
+func (q *Queries) ListAPIKeysOfCustomerBackward(ctx context.Context, arg ListAPIKeysOfCustomerBackwardParams) ([]*APIKey, error) {
+	rows, err := q.db.Query(ctx, listAPIKeysOfCustomerBackward,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,

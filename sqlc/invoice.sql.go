@@ -356,29 +356,24 @@ func (q *Queries) ListInvoiceLines(ctx context.Context, arg ListInvoiceLinesPara
 const listInvoices = `-- name: ListInvoices :many
 SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
 WHERE tenant_id = $1 AND id > $2 AND id < $3
-  AND (customer_id = $4 OR $4 = '00000000-0000-0000-0000-000000000000')
-  AND (status = $5 OR $5 = '')
 ORDER BY id
-LIMIT $6
+LIMIT $4
 `
 
 type ListInvoicesParams struct {
-	TenantID   domain.TenantID
-	AfterID    domain.InvoiceID
-	BeforeID   domain.InvoiceID
-	CustomerID domain.CustomerID
-	Status     domain.InvoiceStatus
-	RowLimit   int32
+	TenantID domain.TenantID
+	AfterID  domain.InvoiceID
+	BeforeID domain.InvoiceID
+	RowLimit int32
 }
 
-// In order of creation. The zero customer and the empty status stand for all of them.
+// In order of creation. Each filter has a query, and an index in the order of its page: one query for
+// all would have one plan for all, which reads past the rows that a filter leaves out.
 func (q *Queries) ListInvoices(ctx context.Context, arg ListInvoicesParams) ([]*Invoice, error) {
 	rows, err := q.db.Query(ctx, listInvoices,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.CustomerID,
-		arg.Status,
 		arg.RowLimit,
 	)
 	if err != nil {
@@ -430,13 +425,78 @@ func (q *Queries) ListInvoices(ctx context.Context, arg ListInvoicesParams) ([]*
 const listInvoicesBackward = `-- name: ListInvoicesBackward :many
 SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
 WHERE tenant_id = $1 AND id > $2 AND id < $3
-  AND (customer_id = $4 OR $4 = '00000000-0000-0000-0000-000000000000')
-  AND (status = $5 OR $5 = '')
 ORDER BY id DESC
-LIMIT $6
+LIMIT $4
 `
 
 type ListInvoicesBackwardParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.InvoiceID
+	BeforeID domain.InvoiceID
+	RowLimit int32
+}
+
+func (q *Queries) ListInvoicesBackward(ctx context.Context, arg ListInvoicesBackwardParams) ([]*Invoice, error) {
+	rows, err := q.db.Query(ctx, listInvoicesBackward,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Invoice{}
+	for rows.Next() {
+		var i Invoice
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.Kind,
+			&i.Status,
+			&i.SeriesID,
+			&i.PeriodStart,
+			&i.Sequence,
+			&i.Number,
+			&i.IssueDate,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RoundingAdjustment,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.UsageMonth,
+			&i.WaivedBy,
+			&i.WaiveReason,
+			&i.ExemptionID,
+			&i.WaiveVerifiedAt,
+			&i.PaidAt,
+			&i.PaymentReference,
+			&i.VoidedAt,
+			&i.VoidReason,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listInvoicesOfCustomerOfStatus = `-- name: ListInvoicesOfCustomerOfStatus :many
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4 AND status = $5
+ORDER BY id
+LIMIT $6
+`
+
+type ListInvoicesOfCustomerOfStatusParams struct {
 	TenantID   domain.TenantID
 	AfterID    domain.InvoiceID
 	BeforeID   domain.InvoiceID
@@ -445,8 +505,8 @@ type ListInvoicesBackwardParams struct {
 	RowLimit   int32
 }
 
-func (q *Queries) ListInvoicesBackward(ctx context.Context, arg ListInvoicesBackwardParams) ([]*Invoice, error) {
-	rows, err := q.db.Query(ctx, listInvoicesBackward,
+func (q *Queries) ListInvoicesOfCustomerOfStatus(ctx context.Context, arg ListInvoicesOfCustomerOfStatusParams) ([]*Invoice, error) {
+	rows, err := q.db.Query(ctx, listInvoicesOfCustomerOfStatus,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
@@ -500,34 +560,29 @@ func (q *Queries) ListInvoicesBackward(ctx context.Context, arg ListInvoicesBack
 	return items, nil
 }
 
-const listInvoicesOfSeries = `-- name: ListInvoicesOfSeries :many
+const listInvoicesOfCustomerOfStatusBackward = `-- name: ListInvoicesOfCustomerOfStatusBackward :many
 SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
-WHERE tenant_id = $1 AND series_id = $2
-  AND (period_start, sequence) > ($3::date, $4::bigint)
-  AND (period_start, sequence) < ($5::date, $6::bigint)
-ORDER BY period_start, sequence
-LIMIT $7
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4 AND status = $5
+ORDER BY id DESC
+LIMIT $6
 `
 
-type ListInvoicesOfSeriesParams struct {
-	TenantID       domain.TenantID
-	SeriesID       *domain.SeriesID
-	AfterPeriod    domain.Date
-	AfterSequence  int64
-	BeforePeriod   domain.Date
-	BeforeSequence int64
-	RowLimit       int32
+type ListInvoicesOfCustomerOfStatusBackwardParams struct {
+	TenantID   domain.TenantID
+	AfterID    domain.InvoiceID
+	BeforeID   domain.InvoiceID
+	CustomerID domain.CustomerID
+	Status     domain.InvoiceStatus
+	RowLimit   int32
 }
 
-// In order of their numbers, as numbers: 9 before 10, padded or not.
-func (q *Queries) ListInvoicesOfSeries(ctx context.Context, arg ListInvoicesOfSeriesParams) ([]*Invoice, error) {
-	rows, err := q.db.Query(ctx, listInvoicesOfSeries,
+func (q *Queries) ListInvoicesOfCustomerOfStatusBackward(ctx context.Context, arg ListInvoicesOfCustomerOfStatusBackwardParams) ([]*Invoice, error) {
+	rows, err := q.db.Query(ctx, listInvoicesOfCustomerOfStatusBackward,
 		arg.TenantID,
-		arg.SeriesID,
-		arg.AfterPeriod,
-		arg.AfterSequence,
-		arg.BeforePeriod,
-		arg.BeforeSequence,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.CustomerID,
+		arg.Status,
 		arg.RowLimit,
 	)
 	if err != nil {
@@ -576,33 +631,409 @@ func (q *Queries) ListInvoicesOfSeries(ctx context.Context, arg ListInvoicesOfSe
 	return items, nil
 }
 
-const listInvoicesOfSeriesBackward = `-- name: ListInvoicesOfSeriesBackward :many
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
-WHERE tenant_id = $1 AND series_id = $2
-  AND (period_start, sequence) > ($3::date, $4::bigint)
-  AND (period_start, sequence) < ($5::date, $6::bigint)
-ORDER BY period_start DESC, sequence DESC
-LIMIT $7
+const listInvoicesOfCustomers = `-- name: ListInvoicesOfCustomers :many
+SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices i
+    WHERE i.tenant_id = $1 AND i.customer_id = parent.id
+      AND i.id > $2 AND i.id < $3
+    ORDER BY i.id
+    LIMIT $4
+) AS invoices
+WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
+ORDER BY invoices.customer_id, invoices.id
 `
 
-type ListInvoicesOfSeriesBackwardParams struct {
+type ListInvoicesOfCustomersParams struct {
+	TenantID    domain.TenantID
+	AfterID     domain.InvoiceID
+	BeforeID    domain.InvoiceID
+	RowLimit    int32
+	CustomerIds []domain.CustomerID
+}
+
+// A page for each of the customers, in one statement. The rows bear the name of their table, so that
+// they are invoices to sqlc too.
+func (q *Queries) ListInvoicesOfCustomers(ctx context.Context, arg ListInvoicesOfCustomersParams) ([]*Invoice, error) {
+	rows, err := q.db.Query(ctx, listInvoicesOfCustomers,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+		arg.CustomerIds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Invoice{}
+	for rows.Next() {
+		var i Invoice
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.Kind,
+			&i.Status,
+			&i.SeriesID,
+			&i.PeriodStart,
+			&i.Sequence,
+			&i.Number,
+			&i.IssueDate,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RoundingAdjustment,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.UsageMonth,
+			&i.WaivedBy,
+			&i.WaiveReason,
+			&i.ExemptionID,
+			&i.WaiveVerifiedAt,
+			&i.PaidAt,
+			&i.PaymentReference,
+			&i.VoidedAt,
+			&i.VoidReason,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listInvoicesOfCustomersBackward = `-- name: ListInvoicesOfCustomersBackward :many
+SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices i
+    WHERE i.tenant_id = $1 AND i.customer_id = parent.id
+      AND i.id > $2 AND i.id < $3
+    ORDER BY i.id DESC
+    LIMIT $4
+) AS invoices
+WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
+ORDER BY invoices.customer_id, invoices.id DESC
+`
+
+type ListInvoicesOfCustomersBackwardParams struct {
+	TenantID    domain.TenantID
+	AfterID     domain.InvoiceID
+	BeforeID    domain.InvoiceID
+	RowLimit    int32
+	CustomerIds []domain.CustomerID
+}
+
+func (q *Queries) ListInvoicesOfCustomersBackward(ctx context.Context, arg ListInvoicesOfCustomersBackwardParams) ([]*Invoice, error) {
+	rows, err := q.db.Query(ctx, listInvoicesOfCustomersBackward,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+		arg.CustomerIds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Invoice{}
+	for rows.Next() {
+		var i Invoice
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.Kind,
+			&i.Status,
+			&i.SeriesID,
+			&i.PeriodStart,
+			&i.Sequence,
+			&i.Number,
+			&i.IssueDate,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RoundingAdjustment,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.UsageMonth,
+			&i.WaivedBy,
+			&i.WaiveReason,
+			&i.ExemptionID,
+			&i.WaiveVerifiedAt,
+			&i.PaidAt,
+			&i.PaymentReference,
+			&i.VoidedAt,
+			&i.VoidReason,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listInvoicesOfSeries = `-- name: ListInvoicesOfSeries :many
+SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason FROM invoice_series parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices i
+    WHERE i.tenant_id = $1 AND i.series_id = parent.id
+      AND (i.period_start, i.sequence) > ($2::date, $3::bigint)
+      AND (i.period_start, i.sequence) < ($4::date, $5::bigint)
+    ORDER BY i.period_start, i.sequence
+    LIMIT $6
+) AS invoices
+WHERE parent.tenant_id = $1 AND parent.id = ANY($7)
+ORDER BY invoices.series_id, invoices.period_start, invoices.sequence
+`
+
+type ListInvoicesOfSeriesParams struct {
 	TenantID       domain.TenantID
-	SeriesID       *domain.SeriesID
 	AfterPeriod    domain.Date
 	AfterSequence  int64
 	BeforePeriod   domain.Date
 	BeforeSequence int64
 	RowLimit       int32
+	SeriesIds      []domain.SeriesID
+}
+
+// A page for each of the series, in order of their numbers, as numbers: 9 before 10, padded or not.
+func (q *Queries) ListInvoicesOfSeries(ctx context.Context, arg ListInvoicesOfSeriesParams) ([]*Invoice, error) {
+	rows, err := q.db.Query(ctx, listInvoicesOfSeries,
+		arg.TenantID,
+		arg.AfterPeriod,
+		arg.AfterSequence,
+		arg.BeforePeriod,
+		arg.BeforeSequence,
+		arg.RowLimit,
+		arg.SeriesIds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Invoice{}
+	for rows.Next() {
+		var i Invoice
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.Kind,
+			&i.Status,
+			&i.SeriesID,
+			&i.PeriodStart,
+			&i.Sequence,
+			&i.Number,
+			&i.IssueDate,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RoundingAdjustment,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.UsageMonth,
+			&i.WaivedBy,
+			&i.WaiveReason,
+			&i.ExemptionID,
+			&i.WaiveVerifiedAt,
+			&i.PaidAt,
+			&i.PaymentReference,
+			&i.VoidedAt,
+			&i.VoidReason,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listInvoicesOfSeriesBackward = `-- name: ListInvoicesOfSeriesBackward :many
+SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason FROM invoice_series parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices i
+    WHERE i.tenant_id = $1 AND i.series_id = parent.id
+      AND (i.period_start, i.sequence) > ($2::date, $3::bigint)
+      AND (i.period_start, i.sequence) < ($4::date, $5::bigint)
+    ORDER BY i.period_start DESC, i.sequence DESC
+    LIMIT $6
+) AS invoices
+WHERE parent.tenant_id = $1 AND parent.id = ANY($7)
+ORDER BY invoices.series_id, invoices.period_start DESC, invoices.sequence DESC
+`
+
+type ListInvoicesOfSeriesBackwardParams struct {
+	TenantID       domain.TenantID
+	AfterPeriod    domain.Date
+	AfterSequence  int64
+	BeforePeriod   domain.Date
+	BeforeSequence int64
+	RowLimit       int32
+	SeriesIds      []domain.SeriesID
 }
 
 func (q *Queries) ListInvoicesOfSeriesBackward(ctx context.Context, arg ListInvoicesOfSeriesBackwardParams) ([]*Invoice, error) {
 	rows, err := q.db.Query(ctx, listInvoicesOfSeriesBackward,
 		arg.TenantID,
-		arg.SeriesID,
 		arg.AfterPeriod,
 		arg.AfterSequence,
 		arg.BeforePeriod,
 		arg.BeforeSequence,
+		arg.RowLimit,
+		arg.SeriesIds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Invoice{}
+	for rows.Next() {
+		var i Invoice
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.Kind,
+			&i.Status,
+			&i.SeriesID,
+			&i.PeriodStart,
+			&i.Sequence,
+			&i.Number,
+			&i.IssueDate,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RoundingAdjustment,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.UsageMonth,
+			&i.WaivedBy,
+			&i.WaiveReason,
+			&i.ExemptionID,
+			&i.WaiveVerifiedAt,
+			&i.PaidAt,
+			&i.PaymentReference,
+			&i.VoidedAt,
+			&i.VoidReason,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listInvoicesOfStatus = `-- name: ListInvoicesOfStatus :many
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND status = $4
+ORDER BY id
+LIMIT $5
+`
+
+type ListInvoicesOfStatusParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.InvoiceID
+	BeforeID domain.InvoiceID
+	Status   domain.InvoiceStatus
+	RowLimit int32
+}
+
+func (q *Queries) ListInvoicesOfStatus(ctx context.Context, arg ListInvoicesOfStatusParams) ([]*Invoice, error) {
+	rows, err := q.db.Query(ctx, listInvoicesOfStatus,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.Status,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Invoice{}
+	for rows.Next() {
+		var i Invoice
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.Kind,
+			&i.Status,
+			&i.SeriesID,
+			&i.PeriodStart,
+			&i.Sequence,
+			&i.Number,
+			&i.IssueDate,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RoundingAdjustment,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+			&i.UsageMonth,
+			&i.WaivedBy,
+			&i.WaiveReason,
+			&i.ExemptionID,
+			&i.WaiveVerifiedAt,
+			&i.PaidAt,
+			&i.PaymentReference,
+			&i.VoidedAt,
+			&i.VoidReason,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listInvoicesOfStatusBackward = `-- name: ListInvoicesOfStatusBackward :many
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND status = $4
+ORDER BY id DESC
+LIMIT $5
+`
+
+type ListInvoicesOfStatusBackwardParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.InvoiceID
+	BeforeID domain.InvoiceID
+	Status   domain.InvoiceStatus
+	RowLimit int32
+}
+
+func (q *Queries) ListInvoicesOfStatusBackward(ctx context.Context, arg ListInvoicesOfStatusBackwardParams) ([]*Invoice, error) {
+	rows, err := q.db.Query(ctx, listInvoicesOfStatusBackward,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.Status,
 		arg.RowLimit,
 	)
 	if err != nil {

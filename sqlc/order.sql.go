@@ -374,13 +374,248 @@ func (q *Queries) ListOrderLines(ctx context.Context, arg ListOrderLinesParams) 
 const listOrders = `-- name: ListOrders :many
 SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
 WHERE tenant_id = $1 AND id > $2 AND id < $3
-  AND (customer_id = $4 OR $4 = '00000000-0000-0000-0000-000000000000')
-  AND (status = $5 OR $5 = '')
+ORDER BY id
+LIMIT $4
+`
+
+type ListOrdersParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.OrderID
+	BeforeID domain.OrderID
+	RowLimit int32
+}
+
+// In order of creation, a query for each filter, as of invoices.
+func (q *Queries) ListOrders(ctx context.Context, arg ListOrdersParams) ([]*Order, error) {
+	rows, err := q.db.Query(ctx, listOrders,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Order{}
+	for rows.Next() {
+		var i Order
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.IdempotencyKey,
+			&i.Status,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RefundedMinor,
+			&i.Attention,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.PaidAt,
+			&i.FulfilledAt,
+			&i.CancelledAt,
+			&i.RefundedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOrdersBackward = `-- name: ListOrdersBackward :many
+SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
+WHERE tenant_id = $1 AND id > $2 AND id < $3
+ORDER BY id DESC
+LIMIT $4
+`
+
+type ListOrdersBackwardParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.OrderID
+	BeforeID domain.OrderID
+	RowLimit int32
+}
+
+func (q *Queries) ListOrdersBackward(ctx context.Context, arg ListOrdersBackwardParams) ([]*Order, error) {
+	rows, err := q.db.Query(ctx, listOrdersBackward,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Order{}
+	for rows.Next() {
+		var i Order
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.IdempotencyKey,
+			&i.Status,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RefundedMinor,
+			&i.Attention,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.PaidAt,
+			&i.FulfilledAt,
+			&i.CancelledAt,
+			&i.RefundedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOrdersOfCustomer = `-- name: ListOrdersOfCustomer :many
+SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4
+ORDER BY id
+LIMIT $5
+`
+
+type ListOrdersOfCustomerParams struct {
+	TenantID   domain.TenantID
+	AfterID    domain.OrderID
+	BeforeID   domain.OrderID
+	CustomerID domain.CustomerID
+	RowLimit   int32
+}
+
+func (q *Queries) ListOrdersOfCustomer(ctx context.Context, arg ListOrdersOfCustomerParams) ([]*Order, error) {
+	rows, err := q.db.Query(ctx, listOrdersOfCustomer,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.CustomerID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Order{}
+	for rows.Next() {
+		var i Order
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.IdempotencyKey,
+			&i.Status,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RefundedMinor,
+			&i.Attention,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.PaidAt,
+			&i.FulfilledAt,
+			&i.CancelledAt,
+			&i.RefundedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOrdersOfCustomerBackward = `-- name: ListOrdersOfCustomerBackward :many
+SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4
+ORDER BY id DESC
+LIMIT $5
+`
+
+type ListOrdersOfCustomerBackwardParams struct {
+	TenantID   domain.TenantID
+	AfterID    domain.OrderID
+	BeforeID   domain.OrderID
+	CustomerID domain.CustomerID
+	RowLimit   int32
+}
+
+func (q *Queries) ListOrdersOfCustomerBackward(ctx context.Context, arg ListOrdersOfCustomerBackwardParams) ([]*Order, error) {
+	rows, err := q.db.Query(ctx, listOrdersOfCustomerBackward,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.CustomerID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Order{}
+	for rows.Next() {
+		var i Order
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.IdempotencyKey,
+			&i.Status,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RefundedMinor,
+			&i.Attention,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.PaidAt,
+			&i.FulfilledAt,
+			&i.CancelledAt,
+			&i.RefundedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOrdersOfCustomerOfStatus = `-- name: ListOrdersOfCustomerOfStatus :many
+SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4 AND status = $5
 ORDER BY id
 LIMIT $6
 `
 
-type ListOrdersParams struct {
+type ListOrdersOfCustomerOfStatusParams struct {
 	TenantID   domain.TenantID
 	AfterID    domain.OrderID
 	BeforeID   domain.OrderID
@@ -389,9 +624,8 @@ type ListOrdersParams struct {
 	RowLimit   int32
 }
 
-// In order of creation. The zero customer and the empty status stand for all of them.
-func (q *Queries) ListOrders(ctx context.Context, arg ListOrdersParams) ([]*Order, error) {
-	rows, err := q.db.Query(ctx, listOrders,
+func (q *Queries) ListOrdersOfCustomerOfStatus(ctx context.Context, arg ListOrdersOfCustomerOfStatusParams) ([]*Order, error) {
+	rows, err := q.db.Query(ctx, listOrdersOfCustomerOfStatus,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
@@ -436,16 +670,14 @@ func (q *Queries) ListOrders(ctx context.Context, arg ListOrdersParams) ([]*Orde
 	return items, nil
 }
 
-const listOrdersBackward = `-- name: ListOrdersBackward :many
+const listOrdersOfCustomerOfStatusBackward = `-- name: ListOrdersOfCustomerOfStatusBackward :many
 SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
-WHERE tenant_id = $1 AND id > $2 AND id < $3
-  AND (customer_id = $4 OR $4 = '00000000-0000-0000-0000-000000000000')
-  AND (status = $5 OR $5 = '')
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4 AND status = $5
 ORDER BY id DESC
 LIMIT $6
 `
 
-type ListOrdersBackwardParams struct {
+type ListOrdersOfCustomerOfStatusBackwardParams struct {
 	TenantID   domain.TenantID
 	AfterID    domain.OrderID
 	BeforeID   domain.OrderID
@@ -454,12 +686,132 @@ type ListOrdersBackwardParams struct {
 	RowLimit   int32
 }
 
-func (q *Queries) ListOrdersBackward(ctx context.Context, arg ListOrdersBackwardParams) ([]*Order, error) {
-	rows, err := q.db.Query(ctx, listOrdersBackward,
+func (q *Queries) ListOrdersOfCustomerOfStatusBackward(ctx context.Context, arg ListOrdersOfCustomerOfStatusBackwardParams) ([]*Order, error) {
+	rows, err := q.db.Query(ctx, listOrdersOfCustomerOfStatusBackward,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
 		arg.CustomerID,
+		arg.Status,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Order{}
+	for rows.Next() {
+		var i Order
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.IdempotencyKey,
+			&i.Status,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RefundedMinor,
+			&i.Attention,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.PaidAt,
+			&i.FulfilledAt,
+			&i.CancelledAt,
+			&i.RefundedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOrdersOfStatus = `-- name: ListOrdersOfStatus :many
+SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND status = $4
+ORDER BY id
+LIMIT $5
+`
+
+type ListOrdersOfStatusParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.OrderID
+	BeforeID domain.OrderID
+	Status   domain.OrderStatus
+	RowLimit int32
+}
+
+func (q *Queries) ListOrdersOfStatus(ctx context.Context, arg ListOrdersOfStatusParams) ([]*Order, error) {
+	rows, err := q.db.Query(ctx, listOrdersOfStatus,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.Status,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Order{}
+	for rows.Next() {
+		var i Order
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.IdempotencyKey,
+			&i.Status,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RefundedMinor,
+			&i.Attention,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.PaidAt,
+			&i.FulfilledAt,
+			&i.CancelledAt,
+			&i.RefundedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOrdersOfStatusBackward = `-- name: ListOrdersOfStatusBackward :many
+SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND status = $4
+ORDER BY id DESC
+LIMIT $5
+`
+
+type ListOrdersOfStatusBackwardParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.OrderID
+	BeforeID domain.OrderID
+	Status   domain.OrderStatus
+	RowLimit int32
+}
+
+func (q *Queries) ListOrdersOfStatusBackward(ctx context.Context, arg ListOrdersOfStatusBackwardParams) ([]*Order, error) {
+	rows, err := q.db.Query(ctx, listOrdersOfStatusBackward,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
 		arg.Status,
 		arg.RowLimit,
 	)

@@ -308,27 +308,132 @@ func (q *Queries) InsertProductChange(ctx context.Context, arg InsertProductChan
 	return &i, err
 }
 
+const listActiveProducts = `-- name: ListActiveProducts :many
+SELECT tenant_id, id, sku, name, unit_price_minor, currency, active, tracks_stock, operation_id, operation_fingerprint, created_by, created_at, updated_at FROM products
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND active
+ORDER BY id
+LIMIT $4
+`
+
+type ListActiveProductsParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.ProductID
+	BeforeID domain.ProductID
+	RowLimit int32
+}
+
+func (q *Queries) ListActiveProducts(ctx context.Context, arg ListActiveProductsParams) ([]*Product, error) {
+	rows, err := q.db.Query(ctx, listActiveProducts,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Product{}
+	for rows.Next() {
+		var i Product
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.SKU,
+			&i.Name,
+			&i.UnitPriceMinor,
+			&i.Currency,
+			&i.Active,
+			&i.TracksStock,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listActiveProductsBackward = `-- name: ListActiveProductsBackward :many
+SELECT tenant_id, id, sku, name, unit_price_minor, currency, active, tracks_stock, operation_id, operation_fingerprint, created_by, created_at, updated_at FROM products
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND active
+ORDER BY id DESC
+LIMIT $4
+`
+
+type ListActiveProductsBackwardParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.ProductID
+	BeforeID domain.ProductID
+	RowLimit int32
+}
+
+func (q *Queries) ListActiveProductsBackward(ctx context.Context, arg ListActiveProductsBackwardParams) ([]*Product, error) {
+	rows, err := q.db.Query(ctx, listActiveProductsBackward,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Product{}
+	for rows.Next() {
+		var i Product
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.SKU,
+			&i.Name,
+			&i.UnitPriceMinor,
+			&i.Currency,
+			&i.Active,
+			&i.TracksStock,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listProducts = `-- name: ListProducts :many
 SELECT tenant_id, id, sku, name, unit_price_minor, currency, active, tracks_stock, operation_id, operation_fingerprint, created_by, created_at, updated_at FROM products
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND (active OR NOT $4::boolean)
+WHERE tenant_id = $1 AND id > $2 AND id < $3
 ORDER BY id
-LIMIT $5
+LIMIT $4
 `
 
 type ListProductsParams struct {
-	TenantID   domain.TenantID
-	AfterID    domain.ProductID
-	BeforeID   domain.ProductID
-	OnlyActive bool
-	RowLimit   int32
+	TenantID domain.TenantID
+	AfterID  domain.ProductID
+	BeforeID domain.ProductID
+	RowLimit int32
 }
 
+// In order of creation, a query for each filter, as of invoices.
 func (q *Queries) ListProducts(ctx context.Context, arg ListProductsParams) ([]*Product, error) {
 	rows, err := q.db.Query(ctx, listProducts,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.OnlyActive,
 		arg.RowLimit,
 	)
 	if err != nil {
@@ -365,17 +470,16 @@ func (q *Queries) ListProducts(ctx context.Context, arg ListProductsParams) ([]*
 
 const listProductsBackward = `-- name: ListProductsBackward :many
 SELECT tenant_id, id, sku, name, unit_price_minor, currency, active, tracks_stock, operation_id, operation_fingerprint, created_by, created_at, updated_at FROM products
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND (active OR NOT $4::boolean)
+WHERE tenant_id = $1 AND id > $2 AND id < $3
 ORDER BY id DESC
-LIMIT $5
+LIMIT $4
 `
 
 type ListProductsBackwardParams struct {
-	TenantID   domain.TenantID
-	AfterID    domain.ProductID
-	BeforeID   domain.ProductID
-	OnlyActive bool
-	RowLimit   int32
+	TenantID domain.TenantID
+	AfterID  domain.ProductID
+	BeforeID domain.ProductID
+	RowLimit int32
 }
 
 func (q *Queries) ListProductsBackward(ctx context.Context, arg ListProductsBackwardParams) ([]*Product, error) {
@@ -383,7 +487,6 @@ func (q *Queries) ListProductsBackward(ctx context.Context, arg ListProductsBack
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.OnlyActive,
 		arg.RowLimit,
 	)
 	if err != nil {

@@ -341,28 +341,23 @@ func (q *Queries) ListSettlementAttempts(ctx context.Context, arg ListSettlement
 const listSettlements = `-- name: ListSettlements :many
 SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements
 WHERE tenant_id = $1 AND id > $2 AND id < $3
-  AND (customer_id = $4 OR $4 = '00000000-0000-0000-0000-000000000000')
-  AND (api_key_id = $5 OR $5 = '00000000-0000-0000-0000-000000000000')
 ORDER BY id
-LIMIT $6
+LIMIT $4
 `
 
 type ListSettlementsParams struct {
-	TenantID   domain.TenantID
-	AfterID    domain.SettlementID
-	BeforeID   domain.SettlementID
-	CustomerID domain.CustomerID
-	APIKeyID   domain.APIKeyID
-	RowLimit   int32
+	TenantID domain.TenantID
+	AfterID  domain.SettlementID
+	BeforeID domain.SettlementID
+	RowLimit int32
 }
 
+// In order of creation, a query for each filter, as of invoices.
 func (q *Queries) ListSettlements(ctx context.Context, arg ListSettlementsParams) ([]*Settlement, error) {
 	rows, err := q.db.Query(ctx, listSettlements,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.CustomerID,
-		arg.APIKeyID,
 		arg.RowLimit,
 	)
 	if err != nil {
@@ -403,19 +398,15 @@ func (q *Queries) ListSettlements(ctx context.Context, arg ListSettlementsParams
 const listSettlementsBackward = `-- name: ListSettlementsBackward :many
 SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements
 WHERE tenant_id = $1 AND id > $2 AND id < $3
-  AND (customer_id = $4 OR $4 = '00000000-0000-0000-0000-000000000000')
-  AND (api_key_id = $5 OR $5 = '00000000-0000-0000-0000-000000000000')
 ORDER BY id DESC
-LIMIT $6
+LIMIT $4
 `
 
 type ListSettlementsBackwardParams struct {
-	TenantID   domain.TenantID
-	AfterID    domain.SettlementID
-	BeforeID   domain.SettlementID
-	CustomerID domain.CustomerID
-	APIKeyID   domain.APIKeyID
-	RowLimit   int32
+	TenantID domain.TenantID
+	AfterID  domain.SettlementID
+	BeforeID domain.SettlementID
+	RowLimit int32
 }
 
 func (q *Queries) ListSettlementsBackward(ctx context.Context, arg ListSettlementsBackwardParams) ([]*Settlement, error) {
@@ -423,8 +414,122 @@ func (q *Queries) ListSettlementsBackward(ctx context.Context, arg ListSettlemen
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Settlement{}
+	for rows.Next() {
+		var i Settlement
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.APIKeyID,
+			&i.Month,
+			&i.Ordinal,
+			&i.Quantity,
+			&i.UnitPrice,
+			&i.Amount,
+			&i.Outcome,
+			&i.Round,
+			&i.InvoiceID,
+			&i.ExemptionID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listSettlementsOfCustomer = `-- name: ListSettlementsOfCustomer :many
+SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4
+ORDER BY id
+LIMIT $5
+`
+
+type ListSettlementsOfCustomerParams struct {
+	TenantID   domain.TenantID
+	AfterID    domain.SettlementID
+	BeforeID   domain.SettlementID
+	CustomerID domain.CustomerID
+	RowLimit   int32
+}
+
+func (q *Queries) ListSettlementsOfCustomer(ctx context.Context, arg ListSettlementsOfCustomerParams) ([]*Settlement, error) {
+	rows, err := q.db.Query(ctx, listSettlementsOfCustomer,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
 		arg.CustomerID,
-		arg.APIKeyID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Settlement{}
+	for rows.Next() {
+		var i Settlement
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.APIKeyID,
+			&i.Month,
+			&i.Ordinal,
+			&i.Quantity,
+			&i.UnitPrice,
+			&i.Amount,
+			&i.Outcome,
+			&i.Round,
+			&i.InvoiceID,
+			&i.ExemptionID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listSettlementsOfCustomerBackward = `-- name: ListSettlementsOfCustomerBackward :many
+SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4
+ORDER BY id DESC
+LIMIT $5
+`
+
+type ListSettlementsOfCustomerBackwardParams struct {
+	TenantID   domain.TenantID
+	AfterID    domain.SettlementID
+	BeforeID   domain.SettlementID
+	CustomerID domain.CustomerID
+	RowLimit   int32
+}
+
+func (q *Queries) ListSettlementsOfCustomerBackward(ctx context.Context, arg ListSettlementsOfCustomerBackwardParams) ([]*Settlement, error) {
+	rows, err := q.db.Query(ctx, listSettlementsOfCustomerBackward,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.CustomerID,
 		arg.RowLimit,
 	)
 	if err != nil {
@@ -473,6 +578,122 @@ type ListSettlementsOfInvoiceParams struct {
 
 func (q *Queries) ListSettlementsOfInvoice(ctx context.Context, arg ListSettlementsOfInvoiceParams) ([]*Settlement, error) {
 	rows, err := q.db.Query(ctx, listSettlementsOfInvoice, arg.TenantID, arg.InvoiceID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Settlement{}
+	for rows.Next() {
+		var i Settlement
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.APIKeyID,
+			&i.Month,
+			&i.Ordinal,
+			&i.Quantity,
+			&i.UnitPrice,
+			&i.Amount,
+			&i.Outcome,
+			&i.Round,
+			&i.InvoiceID,
+			&i.ExemptionID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listSettlementsOfKey = `-- name: ListSettlementsOfKey :many
+SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND api_key_id = $4
+ORDER BY id
+LIMIT $5
+`
+
+type ListSettlementsOfKeyParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.SettlementID
+	BeforeID domain.SettlementID
+	APIKeyID domain.APIKeyID
+	RowLimit int32
+}
+
+func (q *Queries) ListSettlementsOfKey(ctx context.Context, arg ListSettlementsOfKeyParams) ([]*Settlement, error) {
+	rows, err := q.db.Query(ctx, listSettlementsOfKey,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.APIKeyID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Settlement{}
+	for rows.Next() {
+		var i Settlement
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.APIKeyID,
+			&i.Month,
+			&i.Ordinal,
+			&i.Quantity,
+			&i.UnitPrice,
+			&i.Amount,
+			&i.Outcome,
+			&i.Round,
+			&i.InvoiceID,
+			&i.ExemptionID,
+			&i.CreatedAt,
+			&i.SettledAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listSettlementsOfKeyBackward = `-- name: ListSettlementsOfKeyBackward :many
+SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND api_key_id = $4
+ORDER BY id DESC
+LIMIT $5
+`
+
+type ListSettlementsOfKeyBackwardParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.SettlementID
+	BeforeID domain.SettlementID
+	APIKeyID domain.APIKeyID
+	RowLimit int32
+}
+
+func (q *Queries) ListSettlementsOfKeyBackward(ctx context.Context, arg ListSettlementsOfKeyBackwardParams) ([]*Settlement, error) {
+	rows, err := q.db.Query(ctx, listSettlementsOfKeyBackward,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.APIKeyID,
+		arg.RowLimit,
+	)
 	if err != nil {
 		return nil, err
 	}

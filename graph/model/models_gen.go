@@ -313,6 +313,7 @@ type RemoveBillingExemptionPayload struct {
 	Replayed bool `json:"replayed"`
 	// Why nothing was ended.
 	UserErrors []domain.UserError `json:"userErrors"`
+	CustomerID *domain.CustomerID `json:"-"`
 }
 
 // The order, or why there is no new attempt.

@@ -16,23 +16,62 @@ type InvoiceFilter struct {
 	Status     *domain.InvoiceStatus
 }
 
+// InvoicePage is a page of invoices.
+type InvoicePage = paging.Page[*sqlc.Invoice]
+
 // ListInvoices returns a page of invoices, in order of creation.
-func (s *Service) ListInvoices(ctx context.Context, caller auth.Caller, f InvoiceFilter, p paging.Request[domain.InvoiceID]) (paging.Page[*sqlc.Invoice], error) {
-	arg := sqlc.ListInvoicesParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
-	if f.Status != nil {
-		arg.Status = *f.Status
-	}
-	var ok bool
-	if arg.CustomerID, ok = caller.Narrow(f.CustomerID); !ok {
-		return paging.Page[*sqlc.Invoice]{}, nil
+func (s *Service) ListInvoices(ctx context.Context, caller auth.Caller, f InvoiceFilter, p paging.Request[domain.InvoiceID]) (InvoicePage, error) {
+	customer, ok := caller.Narrow(f.CustomerID)
+	if !ok {
+		return InvoicePage{}, nil
 	}
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Invoice, error) {
-		if p.Backward {
-			return q.ListInvoicesBackward(ctx, sqlc.ListInvoicesBackwardParams(arg))
+		anyone := customer == domain.CustomerID{}
+		switch {
+		case anyone && f.Status == nil:
+			arg := sqlc.ListInvoicesParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+			if p.Backward {
+				return q.ListInvoicesBackward(ctx, sqlc.ListInvoicesBackwardParams(arg))
+			}
+			return q.ListInvoices(ctx, arg)
+		case anyone:
+			arg := sqlc.ListInvoicesOfStatusParams{TenantID: caller.TenantID, Status: *f.Status, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+			if p.Backward {
+				return q.ListInvoicesOfStatusBackward(ctx, sqlc.ListInvoicesOfStatusBackwardParams(arg))
+			}
+			return q.ListInvoicesOfStatus(ctx, arg)
+		case f.Status == nil:
+			return invoicesOf(ctx, q, caller.TenantID, []domain.CustomerID{customer}, p)
 		}
-		return q.ListInvoices(ctx, arg)
+		arg := sqlc.ListInvoicesOfCustomerOfStatusParams{
+			TenantID: caller.TenantID, CustomerID: customer, Status: *f.Status, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit(),
+		}
+		if p.Backward {
+			return q.ListInvoicesOfCustomerOfStatusBackward(ctx, sqlc.ListInvoicesOfCustomerOfStatusBackwardParams(arg))
+		}
+		return q.ListInvoicesOfCustomerOfStatus(ctx, arg)
 	})
 	return paging.Cut(p, rows), err
+}
+
+// InvoicesOf answers each customer's page of invoices at its place, in order of creation.
+func (s *Service) InvoicesOf(ctx context.Context, caller auth.Caller, customers []*sqlc.Customer, p paging.Request[domain.InvoiceID]) ([]InvoicePage, error) {
+	ids := make([]domain.CustomerID, len(customers))
+	for i, c := range customers {
+		ids[i] = c.ID
+	}
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Invoice, error) {
+		return invoicesOf(ctx, q, caller.TenantID, ids, p)
+	})
+	return paging.CutEach(p, paging.Group(ids, rows, func(i *sqlc.Invoice) domain.CustomerID { return i.CustomerID })), err
+}
+
+func invoicesOf(ctx context.Context, q *sqlc.Queries, tenant domain.TenantID, customers []domain.CustomerID, p paging.Request[domain.InvoiceID]) ([]*sqlc.Invoice, error) {
+	arg := sqlc.ListInvoicesOfCustomersParams{TenantID: tenant, CustomerIds: customers, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+	if p.Backward {
+		return q.ListInvoicesOfCustomersBackward(ctx, sqlc.ListInvoicesOfCustomersBackwardParams(arg))
+	}
+	return q.ListInvoicesOfCustomers(ctx, arg)
 }
 
 // NumberKey is where an invoice stands in its series.
@@ -41,10 +80,14 @@ type NumberKey struct {
 	Sequence    int64
 }
 
-// ListNumbers returns a page of a series' invoices, in the order of their numbers.
-func (s *Service) ListNumbers(ctx context.Context, caller auth.Caller, series domain.SeriesID, p paging.Request[NumberKey]) (paging.Page[*sqlc.Invoice], error) {
+// NumbersOf answers each series' page of invoices at its place, in the order of their numbers.
+func (s *Service) NumbersOf(ctx context.Context, caller auth.Caller, series []*sqlc.InvoiceSeries, p paging.Request[NumberKey]) ([]InvoicePage, error) {
+	ids := make([]domain.SeriesID, len(series))
+	for i, one := range series {
+		ids[i] = one.ID
+	}
 	arg := sqlc.ListInvoicesOfSeriesParams{
-		TenantID: caller.TenantID, SeriesID: &series, RowLimit: p.Limit(),
+		TenantID: caller.TenantID, SeriesIds: ids, RowLimit: p.Limit(),
 		AfterPeriod: p.After.PeriodStart, AfterSequence: p.After.Sequence,
 		BeforePeriod: p.Before.PeriodStart, BeforeSequence: p.Before.Sequence,
 	}
@@ -54,5 +97,5 @@ func (s *Service) ListNumbers(ctx context.Context, caller auth.Caller, series do
 		}
 		return q.ListInvoicesOfSeries(ctx, arg)
 	})
-	return paging.Cut(p, rows), err
+	return paging.CutEach(p, paging.Group(ids, rows, func(i *sqlc.Invoice) domain.SeriesID { return *i.SeriesID })), err
 }

@@ -33,16 +33,23 @@ type APIKeyFilter struct {
 
 // ListKeys returns a page of keys, in order of creation.
 func (s *Service) ListKeys(ctx context.Context, caller auth.Caller, f APIKeyFilter, p paging.Request[domain.APIKeyID]) (paging.Page[*sqlc.APIKey], error) {
-	arg := sqlc.ListAPIKeysParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
-	var ok bool
-	if arg.CustomerID, ok = caller.Narrow(f.CustomerID); !ok {
+	customer, ok := caller.Narrow(f.CustomerID)
+	if !ok {
 		return paging.Page[*sqlc.APIKey]{}, nil
 	}
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.APIKey, error) {
-		if p.Backward {
-			return q.ListAPIKeysBackward(ctx, sqlc.ListAPIKeysBackwardParams(arg))
+		if (customer == domain.CustomerID{}) {
+			arg := sqlc.ListAPIKeysParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+			if p.Backward {
+				return q.ListAPIKeysBackward(ctx, sqlc.ListAPIKeysBackwardParams(arg))
+			}
+			return q.ListAPIKeys(ctx, arg)
 		}
-		return q.ListAPIKeys(ctx, arg)
+		arg := sqlc.ListAPIKeysOfCustomerParams{TenantID: caller.TenantID, CustomerID: customer, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+		if p.Backward {
+			return q.ListAPIKeysOfCustomerBackward(ctx, sqlc.ListAPIKeysOfCustomerBackwardParams(arg))
+		}
+		return q.ListAPIKeysOfCustomer(ctx, arg)
 	})
 	return paging.Cut(p, rows), err
 }
@@ -55,20 +62,35 @@ type SettlementFilter struct {
 
 // ListSettlements returns a page of settlements, in order of creation.
 func (s *Service) ListSettlements(ctx context.Context, caller auth.Caller, f SettlementFilter, p paging.Request[domain.SettlementID]) (paging.Page[*sqlc.Settlement], error) {
-	arg := sqlc.ListSettlementsParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
-	var ok bool
-	if arg.CustomerID, ok = caller.Narrow(f.CustomerID); !ok {
+	customer, ok := caller.Narrow(f.CustomerID)
+	if !ok {
 		return paging.Page[*sqlc.Settlement]{}, nil
 	}
-	if f.APIKeyID != nil {
-		arg.APIKeyID = *f.APIKeyID
-	}
+	anyone := customer == domain.CustomerID{}
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Settlement, error) {
-		if p.Backward {
-			return q.ListSettlementsBackward(ctx, sqlc.ListSettlementsBackwardParams(arg))
+		switch {
+		case f.APIKeyID != nil:
+			arg := sqlc.ListSettlementsOfKeyParams{TenantID: caller.TenantID, APIKeyID: *f.APIKeyID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+			if p.Backward {
+				return q.ListSettlementsOfKeyBackward(ctx, sqlc.ListSettlementsOfKeyBackwardParams(arg))
+			}
+			return q.ListSettlementsOfKey(ctx, arg)
+		case anyone:
+			arg := sqlc.ListSettlementsParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+			if p.Backward {
+				return q.ListSettlementsBackward(ctx, sqlc.ListSettlementsBackwardParams(arg))
+			}
+			return q.ListSettlements(ctx, arg)
 		}
-		return q.ListSettlements(ctx, arg)
+		arg := sqlc.ListSettlementsOfCustomerParams{TenantID: caller.TenantID, CustomerID: customer, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+		if p.Backward {
+			return q.ListSettlementsOfCustomerBackward(ctx, sqlc.ListSettlementsOfCustomerBackwardParams(arg))
+		}
+		return q.ListSettlementsOfCustomer(ctx, arg)
 	})
+	if len(rows) > 0 && !anyone && rows[0].CustomerID != customer { // a key's settlements are all of one customer
+		return paging.Page[*sqlc.Settlement]{}, nil
+	}
 	return paging.Cut(p, rows), err
 }
 

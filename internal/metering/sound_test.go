@@ -134,8 +134,8 @@ func (m *meter) count(t testing.TB, from string, args ...any) int {
 func (m *meter) invoices(t testing.TB) []*sqlc.Invoice {
 	t.Helper()
 	return see(t, m, func(ctx context.Context, conn *pgx.Conn) ([]*sqlc.Invoice, error) {
-		return sqlc.New(conn).ListInvoices(ctx, sqlc.ListInvoicesParams{
-			TenantID: m.caller.TenantID, CustomerID: m.customer, BeforeID: highest(), RowLimit: 1000})
+		return sqlc.New(conn).ListInvoicesOfCustomers(ctx, sqlc.ListInvoicesOfCustomersParams{
+			TenantID: m.caller.TenantID, CustomerIds: []domain.CustomerID{m.customer}, BeforeID: highest(), RowLimit: 1000})
 	})
 }
 

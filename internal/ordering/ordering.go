@@ -76,19 +76,39 @@ type OrderFilter struct {
 
 // ListOrders returns a page of orders, in order of creation.
 func (s *Service) ListOrders(ctx context.Context, caller auth.Caller, f OrderFilter, p paging.Request[domain.OrderID]) (paging.Page[*sqlc.Order], error) {
-	arg := sqlc.ListOrdersParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
-	if f.Status != nil {
-		arg.Status = *f.Status
-	}
-	var ok bool
-	if arg.CustomerID, ok = caller.Narrow(f.CustomerID); !ok {
+	customer, ok := caller.Narrow(f.CustomerID)
+	if !ok {
 		return paging.Page[*sqlc.Order]{}, nil
 	}
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Order, error) {
-		if p.Backward {
-			return q.ListOrdersBackward(ctx, sqlc.ListOrdersBackwardParams(arg))
+		anyone := customer == domain.CustomerID{}
+		switch {
+		case anyone && f.Status == nil:
+			arg := sqlc.ListOrdersParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+			if p.Backward {
+				return q.ListOrdersBackward(ctx, sqlc.ListOrdersBackwardParams(arg))
+			}
+			return q.ListOrders(ctx, arg)
+		case anyone:
+			arg := sqlc.ListOrdersOfStatusParams{TenantID: caller.TenantID, Status: *f.Status, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+			if p.Backward {
+				return q.ListOrdersOfStatusBackward(ctx, sqlc.ListOrdersOfStatusBackwardParams(arg))
+			}
+			return q.ListOrdersOfStatus(ctx, arg)
+		case f.Status == nil:
+			arg := sqlc.ListOrdersOfCustomerParams{TenantID: caller.TenantID, CustomerID: customer, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+			if p.Backward {
+				return q.ListOrdersOfCustomerBackward(ctx, sqlc.ListOrdersOfCustomerBackwardParams(arg))
+			}
+			return q.ListOrdersOfCustomer(ctx, arg)
 		}
-		return q.ListOrders(ctx, arg)
+		arg := sqlc.ListOrdersOfCustomerOfStatusParams{
+			TenantID: caller.TenantID, CustomerID: customer, Status: *f.Status, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit(),
+		}
+		if p.Backward {
+			return q.ListOrdersOfCustomerOfStatusBackward(ctx, sqlc.ListOrdersOfCustomerOfStatusBackwardParams(arg))
+		}
+		return q.ListOrdersOfCustomerOfStatus(ctx, arg)
 	})
 	return paging.Cut(p, rows), err
 }

@@ -169,12 +169,15 @@ type ProductFilter struct {
 
 // ListProducts returns a page of products, in order of creation; to a customer, the active ones.
 func (s *Service) ListProducts(ctx context.Context, caller auth.Caller, f ProductFilter, p paging.Request[domain.ProductID]) (paging.Page[*sqlc.Product], error) {
-	arg := sqlc.ListProductsParams{
-		TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit(),
-		OnlyActive: f.OnlyActive != nil && *f.OnlyActive || caller.Role == domain.RoleCustomer,
-	}
+	onlyActive := f.OnlyActive != nil && *f.OnlyActive || caller.Role == domain.RoleCustomer
+	arg := sqlc.ListProductsParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Product, error) {
-		if p.Backward {
+		switch {
+		case onlyActive && p.Backward:
+			return q.ListActiveProductsBackward(ctx, sqlc.ListActiveProductsBackwardParams(arg))
+		case onlyActive:
+			return q.ListActiveProducts(ctx, sqlc.ListActiveProductsParams(arg))
+		case p.Backward:
 			return q.ListProductsBackward(ctx, sqlc.ListProductsBackwardParams(arg))
 		}
 		return q.ListProducts(ctx, arg)

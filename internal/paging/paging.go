@@ -36,6 +36,15 @@ func Cut[T, K any](r Request[K], rows []T) Page[T] {
 	return Page[T]{Rows: reversed, HasNext: r.Inside, HasPrevious: more}
 }
 
+// CutEach makes a page of each group of rows, which one query returned with a limit for each.
+func CutEach[T, K any](r Request[K], groups [][]T) []Page[T] {
+	pages := make([]Page[T], len(groups))
+	for i, rows := range groups {
+		pages[i] = Cut(r, rows)
+	}
+	return pages
+}
+
 // InOrder answers each id at its place with its row, or with nil where there is none that may be
 // seen: an id that is hidden answers like one that does not exist.
 func InOrder[ID comparable, Row any](ids []ID, rows []*Row, of func(*Row) (id ID, visible bool)) []*Row {

@@ -18,6 +18,7 @@ const patience = 20 * time.Second
 type tracer struct {
 	mu    sync.Mutex
 	hooks map[string]func(ctx context.Context)
+	fails func(ctx context.Context) bool
 	sent  []string
 }
 
@@ -31,10 +32,15 @@ func (tr *tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.Tra
 	}
 	tr.mu.Lock()
 	tr.sent = append(tr.sent, name)
-	hook := tr.hooks[name]
+	hook, fails := tr.hooks[name], tr.fails
 	tr.mu.Unlock()
 	if hook != nil {
 		hook(ctx)
+	}
+	if fails != nil && fails(ctx) {
+		timeUp, cancel := context.WithCancel(ctx)
+		cancel()
+		return timeUp
 	}
 	return ctx
 }
@@ -48,6 +54,14 @@ func (d *DB) Before(query string, hook func(ctx context.Context)) {
 	d.tracer.mu.Lock()
 	defer d.tracer.mu.Unlock()
 	d.tracer.hooks[query] = hook
+}
+
+// Fail lets those queries of the database's pools fail, before they are sent, whose context fails
+// says it of; nil ends that.
+func (d *DB) Fail(fails func(ctx context.Context) bool) {
+	d.tracer.mu.Lock()
+	defer d.tracer.mu.Unlock()
+	d.tracer.fails = fails
 }
 
 // Sent begins to listen: the function it returns tells which queries the database's pools have
