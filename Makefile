@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test fuzz build bench generate lint postgres browser audits web
+.PHONY: help run test fuzz build bench generate lint postgres browser audits pgbouncer web
 
 # The tools have a module of their own, so that what they depend on is not what the product depends
 # on. Without cgo sqlc builds in half the time.
@@ -20,7 +20,7 @@ help: ## Say what there is.
 run: build postgres ## Build, bring PostgreSQL up, make the demo tenant, serve, and say where.
 	bin/countersign serve
 
-test: postgres browser audits ## Run every test.
+test: postgres browser audits pgbouncer ## Run every test.
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -timeout 15m ./...
 
 # How long each target is fuzzed. What is found is kept under testdata/fuzz, where go test tries it again.
@@ -59,3 +59,6 @@ browser: # Bring what the playground's test needs.
 
 audits: # Bring what the audits of GraphQL over HTTP need.
 	@web/audits/install.sh
+
+pgbouncer: # Bring the pooler that a test puts before the database.
+	@internal/testdb/bouncer/install.sh

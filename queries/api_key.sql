@@ -29,16 +29,28 @@ ORDER BY id DESC
 LIMIT @row_limit;
 
 -- name: ListAPIKeysOfCustomer :many
-SELECT * FROM api_keys
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id
-ORDER BY id
-LIMIT @row_limit;
+SELECT api_keys.* FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT * FROM api_keys o
+    WHERE o.tenant_id = @tenant_id AND o.customer_id = parent.id
+      AND o.id > @after_id AND o.id < @before_id
+    ORDER BY o.id
+    LIMIT @row_limit
+) AS api_keys
+WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
+ORDER BY api_keys.id;
 
 -- name: ListAPIKeysOfCustomerBackward :many
-SELECT * FROM api_keys
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id
-ORDER BY id DESC
-LIMIT @row_limit;
+SELECT api_keys.* FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT * FROM api_keys o
+    WHERE o.tenant_id = @tenant_id AND o.customer_id = parent.id
+      AND o.id > @after_id AND o.id < @before_id
+    ORDER BY o.id DESC
+    LIMIT @row_limit
+) AS api_keys
+WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
+ORDER BY api_keys.id DESC;
 
 -- name: ShareActiveKeys :many
 -- Ingestion holds its keys active until it has committed. It keeps off those whose revocation is

@@ -70,8 +70,8 @@ WHERE tenant_id = @tenant_id AND invoice_id = ANY(sqlc.slice('invoice_ids'))
 ORDER BY invoice_id, position;
 
 -- name: ListInvoices :many
--- In order of creation. Each filter has a query, and an index in the order of its page: one query for
--- all would have one plan for all, which reads past the rows that a filter leaves out.
+-- In order of creation. Each filter has a query of its own, and an index in the order of its pages: one
+-- query for all would have one plan for all, which reads past every row that its filter leaves out.
 SELECT * FROM invoices
 WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
 ORDER BY id
@@ -84,38 +84,60 @@ ORDER BY id DESC
 LIMIT @row_limit;
 
 -- name: ListInvoicesOfStatus :many
+-- The filter is part of the range and of the order, so that only its own index will do: beside an
+-- equality the primary key looks as good to a plan that knows no arguments, and reads past the others.
 SELECT * FROM invoices
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND status = @status
-ORDER BY id
+WHERE tenant_id = @tenant_id AND (status, tenant_id, id) > (@status::text, @tenant_id, @after_id::uuid)
+  AND (status, tenant_id, id) < (@status::text, @tenant_id, @before_id::uuid)
+ORDER BY status, id
 LIMIT @row_limit;
 
 -- name: ListInvoicesOfStatusBackward :many
 SELECT * FROM invoices
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND status = @status
-ORDER BY id DESC
+WHERE tenant_id = @tenant_id AND (status, tenant_id, id) > (@status::text, @tenant_id, @after_id::uuid)
+  AND (status, tenant_id, id) < (@status::text, @tenant_id, @before_id::uuid)
+ORDER BY status DESC, id DESC
 LIMIT @row_limit;
 
 -- name: ListInvoicesOfCustomerOfStatus :many
-SELECT * FROM invoices
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id AND status = @status
-ORDER BY id
-LIMIT @row_limit;
+-- OFFSET 0 keeps the status from the plan, which is for any of them, as it is for any customer.
+SELECT invoices.* FROM customers parent
+CROSS JOIN (SELECT @status::text AS status OFFSET 0) AS wanted
+CROSS JOIN LATERAL (
+    SELECT * FROM invoices o
+    WHERE o.tenant_id = @tenant_id AND o.customer_id = parent.id
+      AND (o.status, o.tenant_id, o.id) > (wanted.status, @tenant_id, @after_id::uuid)
+      AND (o.status, o.tenant_id, o.id) < (wanted.status, @tenant_id, @before_id::uuid)
+    ORDER BY o.status, o.id
+    LIMIT @row_limit
+) AS invoices
+WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
+ORDER BY invoices.id;
 
 -- name: ListInvoicesOfCustomerOfStatusBackward :many
-SELECT * FROM invoices
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id AND status = @status
-ORDER BY id DESC
-LIMIT @row_limit;
+SELECT invoices.* FROM customers parent
+CROSS JOIN (SELECT @status::text AS status OFFSET 0) AS wanted
+CROSS JOIN LATERAL (
+    SELECT * FROM invoices o
+    WHERE o.tenant_id = @tenant_id AND o.customer_id = parent.id
+      AND (o.status, o.tenant_id, o.id) > (wanted.status, @tenant_id, @after_id::uuid)
+      AND (o.status, o.tenant_id, o.id) < (wanted.status, @tenant_id, @before_id::uuid)
+    ORDER BY o.status DESC, o.id DESC
+    LIMIT @row_limit
+) AS invoices
+WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
+ORDER BY invoices.id DESC;
 
 -- name: ListInvoicesOfCustomers :many
--- A page for each of the customers, in one statement. The rows bear the name of their table, so that
--- they are invoices to sqlc too.
+-- A page for each of the customers, in one statement. Beside their row a customer's invoices are planned
+-- for any customer: for one that has most of them the primary key looks as good, and reads past all the
+-- others' before its first. The rows bear the name of their table, so that they are invoices to sqlc too.
 SELECT invoices.* FROM customers parent
 CROSS JOIN LATERAL (
-    SELECT * FROM invoices i
-    WHERE i.tenant_id = @tenant_id AND i.customer_id = parent.id
-      AND i.id > @after_id AND i.id < @before_id
-    ORDER BY i.id
+    SELECT * FROM invoices o
+    WHERE o.tenant_id = @tenant_id AND o.customer_id = parent.id
+      AND o.id > @after_id AND o.id < @before_id
+    ORDER BY o.id
     LIMIT @row_limit
 ) AS invoices
 WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('customer_ids'))
@@ -124,10 +146,10 @@ ORDER BY invoices.customer_id, invoices.id;
 -- name: ListInvoicesOfCustomersBackward :many
 SELECT invoices.* FROM customers parent
 CROSS JOIN LATERAL (
-    SELECT * FROM invoices i
-    WHERE i.tenant_id = @tenant_id AND i.customer_id = parent.id
-      AND i.id > @after_id AND i.id < @before_id
-    ORDER BY i.id DESC
+    SELECT * FROM invoices o
+    WHERE o.tenant_id = @tenant_id AND o.customer_id = parent.id
+      AND o.id > @after_id AND o.id < @before_id
+    ORDER BY o.id DESC
     LIMIT @row_limit
 ) AS invoices
 WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('customer_ids'))

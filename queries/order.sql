@@ -49,39 +49,69 @@ LIMIT @row_limit;
 
 -- name: ListOrdersOfStatus :many
 SELECT * FROM orders
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND status = @status
-ORDER BY id
+WHERE tenant_id = @tenant_id AND (status, tenant_id, id) > (@status::text, @tenant_id, @after_id::uuid)
+  AND (status, tenant_id, id) < (@status::text, @tenant_id, @before_id::uuid)
+ORDER BY status, id
 LIMIT @row_limit;
 
 -- name: ListOrdersOfStatusBackward :many
 SELECT * FROM orders
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND status = @status
-ORDER BY id DESC
+WHERE tenant_id = @tenant_id AND (status, tenant_id, id) > (@status::text, @tenant_id, @after_id::uuid)
+  AND (status, tenant_id, id) < (@status::text, @tenant_id, @before_id::uuid)
+ORDER BY status DESC, id DESC
 LIMIT @row_limit;
 
 -- name: ListOrdersOfCustomer :many
-SELECT * FROM orders
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id
-ORDER BY id
-LIMIT @row_limit;
+SELECT orders.* FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT * FROM orders o
+    WHERE o.tenant_id = @tenant_id AND o.customer_id = parent.id
+      AND o.id > @after_id AND o.id < @before_id
+    ORDER BY o.id
+    LIMIT @row_limit
+) AS orders
+WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
+ORDER BY orders.id;
 
 -- name: ListOrdersOfCustomerBackward :many
-SELECT * FROM orders
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id
-ORDER BY id DESC
-LIMIT @row_limit;
+SELECT orders.* FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT * FROM orders o
+    WHERE o.tenant_id = @tenant_id AND o.customer_id = parent.id
+      AND o.id > @after_id AND o.id < @before_id
+    ORDER BY o.id DESC
+    LIMIT @row_limit
+) AS orders
+WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
+ORDER BY orders.id DESC;
 
 -- name: ListOrdersOfCustomerOfStatus :many
-SELECT * FROM orders
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id AND status = @status
-ORDER BY id
-LIMIT @row_limit;
+SELECT orders.* FROM customers parent
+CROSS JOIN (SELECT @status::text AS status OFFSET 0) AS wanted
+CROSS JOIN LATERAL (
+    SELECT * FROM orders o
+    WHERE o.tenant_id = @tenant_id AND o.customer_id = parent.id
+      AND (o.status, o.tenant_id, o.id) > (wanted.status, @tenant_id, @after_id::uuid)
+      AND (o.status, o.tenant_id, o.id) < (wanted.status, @tenant_id, @before_id::uuid)
+    ORDER BY o.status, o.id
+    LIMIT @row_limit
+) AS orders
+WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
+ORDER BY orders.id;
 
 -- name: ListOrdersOfCustomerOfStatusBackward :many
-SELECT * FROM orders
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id AND status = @status
-ORDER BY id DESC
-LIMIT @row_limit;
+SELECT orders.* FROM customers parent
+CROSS JOIN (SELECT @status::text AS status OFFSET 0) AS wanted
+CROSS JOIN LATERAL (
+    SELECT * FROM orders o
+    WHERE o.tenant_id = @tenant_id AND o.customer_id = parent.id
+      AND (o.status, o.tenant_id, o.id) > (wanted.status, @tenant_id, @after_id::uuid)
+      AND (o.status, o.tenant_id, o.id) < (wanted.status, @tenant_id, @before_id::uuid)
+    ORDER BY o.status DESC, o.id DESC
+    LIMIT @row_limit
+) AS orders
+WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
+ORDER BY orders.id DESC;
 
 -- name: ListOrderLines :many
 SELECT * FROM order_lines

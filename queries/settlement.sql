@@ -28,28 +28,52 @@ ORDER BY id DESC
 LIMIT @row_limit;
 
 -- name: ListSettlementsOfCustomer :many
-SELECT * FROM settlements
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id
-ORDER BY id
-LIMIT @row_limit;
+SELECT settlements.* FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT * FROM settlements o
+    WHERE o.tenant_id = @tenant_id AND o.customer_id = parent.id
+      AND o.id > @after_id AND o.id < @before_id
+    ORDER BY o.id
+    LIMIT @row_limit
+) AS settlements
+WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
+ORDER BY settlements.id;
 
 -- name: ListSettlementsOfCustomerBackward :many
-SELECT * FROM settlements
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND customer_id = @customer_id
-ORDER BY id DESC
-LIMIT @row_limit;
+SELECT settlements.* FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT * FROM settlements o
+    WHERE o.tenant_id = @tenant_id AND o.customer_id = parent.id
+      AND o.id > @after_id AND o.id < @before_id
+    ORDER BY o.id DESC
+    LIMIT @row_limit
+) AS settlements
+WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
+ORDER BY settlements.id DESC;
 
 -- name: ListSettlementsOfKey :many
-SELECT * FROM settlements
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND api_key_id = @api_key_id
-ORDER BY id
-LIMIT @row_limit;
+SELECT settlements.* FROM api_keys parent
+CROSS JOIN LATERAL (
+    SELECT * FROM settlements o
+    WHERE o.tenant_id = @tenant_id AND o.api_key_id = parent.id
+      AND o.id > @after_id AND o.id < @before_id
+    ORDER BY o.id
+    LIMIT @row_limit
+) AS settlements
+WHERE parent.tenant_id = @tenant_id AND parent.id = @api_key_id
+ORDER BY settlements.id;
 
 -- name: ListSettlementsOfKeyBackward :many
-SELECT * FROM settlements
-WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id AND api_key_id = @api_key_id
-ORDER BY id DESC
-LIMIT @row_limit;
+SELECT settlements.* FROM api_keys parent
+CROSS JOIN LATERAL (
+    SELECT * FROM settlements o
+    WHERE o.tenant_id = @tenant_id AND o.api_key_id = parent.id
+      AND o.id > @after_id AND o.id < @before_id
+    ORDER BY o.id DESC
+    LIMIT @row_limit
+) AS settlements
+WHERE parent.tenant_id = @tenant_id AND parent.id = @api_key_id
+ORDER BY settlements.id DESC;
 
 -- name: LockSettlement :one
 SELECT * FROM settlements WHERE tenant_id = @tenant_id AND id = @id FOR NO KEY UPDATE;

@@ -459,18 +459,24 @@ func (q *Queries) ListAPIKeysBackward(ctx context.Context, arg ListAPIKeysBackwa
 }
 
 const listAPIKeysOfCustomer = `-- name: ListAPIKeysOfCustomer :many
-SELECT tenant_id, id, customer_id, name, unit_price, secret_hash, hint, status, operation_id, operation_fingerprint, created_by, created_at, revoked_at, updated_at FROM api_keys
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4
-ORDER BY id
-LIMIT $5
+SELECT api_keys.tenant_id, api_keys.id, api_keys.customer_id, api_keys.name, api_keys.unit_price, api_keys.secret_hash, api_keys.hint, api_keys.status, api_keys.operation_id, api_keys.operation_fingerprint, api_keys.created_by, api_keys.created_at, api_keys.revoked_at, api_keys.updated_at FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, name, unit_price, secret_hash, hint, status, operation_id, operation_fingerprint, created_by, created_at, revoked_at, updated_at FROM api_keys o
+    WHERE o.tenant_id = $1 AND o.customer_id = parent.id
+      AND o.id > $2 AND o.id < $3
+    ORDER BY o.id
+    LIMIT $4
+) AS api_keys
+WHERE parent.tenant_id = $1 AND parent.id = $5
+ORDER BY api_keys.id
 `
 
 type ListAPIKeysOfCustomerParams struct {
 	TenantID   domain.TenantID
 	AfterID    domain.APIKeyID
 	BeforeID   domain.APIKeyID
-	CustomerID domain.CustomerID
 	RowLimit   int32
+	CustomerID domain.CustomerID
 }
 
 func (q *Queries) ListAPIKeysOfCustomer(ctx context.Context, arg ListAPIKeysOfCustomerParams) ([]*APIKey, error) {
@@ -478,8 +484,8 @@ func (q *Queries) ListAPIKeysOfCustomer(ctx context.Context, arg ListAPIKeysOfCu
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.CustomerID,
 		arg.RowLimit,
+		arg.CustomerID,
 	)
 	if err != nil {
 		return nil, err
@@ -515,18 +521,24 @@ func (q *Queries) ListAPIKeysOfCustomer(ctx context.Context, arg ListAPIKeysOfCu
 }
 
 const listAPIKeysOfCustomerBackward = `-- name: ListAPIKeysOfCustomerBackward :many
-SELECT tenant_id, id, customer_id, name, unit_price, secret_hash, hint, status, operation_id, operation_fingerprint, created_by, created_at, revoked_at, updated_at FROM api_keys
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4
-ORDER BY id DESC
-LIMIT $5
+SELECT api_keys.tenant_id, api_keys.id, api_keys.customer_id, api_keys.name, api_keys.unit_price, api_keys.secret_hash, api_keys.hint, api_keys.status, api_keys.operation_id, api_keys.operation_fingerprint, api_keys.created_by, api_keys.created_at, api_keys.revoked_at, api_keys.updated_at FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, name, unit_price, secret_hash, hint, status, operation_id, operation_fingerprint, created_by, created_at, revoked_at, updated_at FROM api_keys o
+    WHERE o.tenant_id = $1 AND o.customer_id = parent.id
+      AND o.id > $2 AND o.id < $3
+    ORDER BY o.id DESC
+    LIMIT $4
+) AS api_keys
+WHERE parent.tenant_id = $1 AND parent.id = $5
+ORDER BY api_keys.id DESC
 `
 
 type ListAPIKeysOfCustomerBackwardParams struct {
 	TenantID   domain.TenantID
 	AfterID    domain.APIKeyID
 	BeforeID   domain.APIKeyID
-	CustomerID domain.CustomerID
 	RowLimit   int32
+	CustomerID domain.CustomerID
 }
 
 func (q *Queries) ListAPIKeysOfCustomerBackward(ctx context.Context, arg ListAPIKeysOfCustomerBackwardParams) ([]*APIKey, error) {
@@ -534,8 +546,8 @@ func (q *Queries) ListAPIKeysOfCustomerBackward(ctx context.Context, arg ListAPI
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.CustomerID,
 		arg.RowLimit,
+		arg.CustomerID,
 	)
 	if err != nil {
 		return nil, err

@@ -367,8 +367,8 @@ type ListInvoicesParams struct {
 	RowLimit int32
 }
 
-// In order of creation. Each filter has a query, and an index in the order of its page: one query for
-// all would have one plan for all, which reads past the rows that a filter leaves out.
+// In order of creation. Each filter has a query of its own, and an index in the order of its pages: one
+// query for all would have one plan for all, which reads past every row that its filter leaves out.
 func (q *Queries) ListInvoices(ctx context.Context, arg ListInvoicesParams) ([]*Invoice, error) {
 	rows, err := q.db.Query(ctx, listInvoices,
 		arg.TenantID,
@@ -490,29 +490,38 @@ func (q *Queries) ListInvoicesBackward(ctx context.Context, arg ListInvoicesBack
 }
 
 const listInvoicesOfCustomerOfStatus = `-- name: ListInvoicesOfCustomerOfStatus :many
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4 AND status = $5
-ORDER BY id
-LIMIT $6
+SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason FROM customers parent
+CROSS JOIN (SELECT $1::text AS status OFFSET 0) AS wanted
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices o
+    WHERE o.tenant_id = $2 AND o.customer_id = parent.id
+      AND (o.status, o.tenant_id, o.id) > (wanted.status, $2, $3::uuid)
+      AND (o.status, o.tenant_id, o.id) < (wanted.status, $2, $4::uuid)
+    ORDER BY o.status, o.id
+    LIMIT $5
+) AS invoices
+WHERE parent.tenant_id = $2 AND parent.id = $6
+ORDER BY invoices.id
 `
 
 type ListInvoicesOfCustomerOfStatusParams struct {
+	Status     string
 	TenantID   domain.TenantID
-	AfterID    domain.InvoiceID
-	BeforeID   domain.InvoiceID
-	CustomerID domain.CustomerID
-	Status     domain.InvoiceStatus
+	AfterID    domain.UUID
+	BeforeID   domain.UUID
 	RowLimit   int32
+	CustomerID domain.CustomerID
 }
 
+// OFFSET 0 keeps the status from the plan, which is for any of them, as it is for any customer.
 func (q *Queries) ListInvoicesOfCustomerOfStatus(ctx context.Context, arg ListInvoicesOfCustomerOfStatusParams) ([]*Invoice, error) {
 	rows, err := q.db.Query(ctx, listInvoicesOfCustomerOfStatus,
+		arg.Status,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.CustomerID,
-		arg.Status,
 		arg.RowLimit,
+		arg.CustomerID,
 	)
 	if err != nil {
 		return nil, err
@@ -561,29 +570,37 @@ func (q *Queries) ListInvoicesOfCustomerOfStatus(ctx context.Context, arg ListIn
 }
 
 const listInvoicesOfCustomerOfStatusBackward = `-- name: ListInvoicesOfCustomerOfStatusBackward :many
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4 AND status = $5
-ORDER BY id DESC
-LIMIT $6
+SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason FROM customers parent
+CROSS JOIN (SELECT $1::text AS status OFFSET 0) AS wanted
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices o
+    WHERE o.tenant_id = $2 AND o.customer_id = parent.id
+      AND (o.status, o.tenant_id, o.id) > (wanted.status, $2, $3::uuid)
+      AND (o.status, o.tenant_id, o.id) < (wanted.status, $2, $4::uuid)
+    ORDER BY o.status DESC, o.id DESC
+    LIMIT $5
+) AS invoices
+WHERE parent.tenant_id = $2 AND parent.id = $6
+ORDER BY invoices.id DESC
 `
 
 type ListInvoicesOfCustomerOfStatusBackwardParams struct {
+	Status     string
 	TenantID   domain.TenantID
-	AfterID    domain.InvoiceID
-	BeforeID   domain.InvoiceID
-	CustomerID domain.CustomerID
-	Status     domain.InvoiceStatus
+	AfterID    domain.UUID
+	BeforeID   domain.UUID
 	RowLimit   int32
+	CustomerID domain.CustomerID
 }
 
 func (q *Queries) ListInvoicesOfCustomerOfStatusBackward(ctx context.Context, arg ListInvoicesOfCustomerOfStatusBackwardParams) ([]*Invoice, error) {
 	rows, err := q.db.Query(ctx, listInvoicesOfCustomerOfStatusBackward,
+		arg.Status,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.CustomerID,
-		arg.Status,
 		arg.RowLimit,
+		arg.CustomerID,
 	)
 	if err != nil {
 		return nil, err
@@ -634,10 +651,10 @@ func (q *Queries) ListInvoicesOfCustomerOfStatusBackward(ctx context.Context, ar
 const listInvoicesOfCustomers = `-- name: ListInvoicesOfCustomers :many
 SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason FROM customers parent
 CROSS JOIN LATERAL (
-    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices i
-    WHERE i.tenant_id = $1 AND i.customer_id = parent.id
-      AND i.id > $2 AND i.id < $3
-    ORDER BY i.id
+    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices o
+    WHERE o.tenant_id = $1 AND o.customer_id = parent.id
+      AND o.id > $2 AND o.id < $3
+    ORDER BY o.id
     LIMIT $4
 ) AS invoices
 WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
@@ -652,8 +669,9 @@ type ListInvoicesOfCustomersParams struct {
 	CustomerIds []domain.CustomerID
 }
 
-// A page for each of the customers, in one statement. The rows bear the name of their table, so that
-// they are invoices to sqlc too.
+// A page for each of the customers, in one statement. Beside their row a customer's invoices are planned
+// for any customer: for one that has most of them the primary key looks as good, and reads past all the
+// others' before its first. The rows bear the name of their table, so that they are invoices to sqlc too.
 func (q *Queries) ListInvoicesOfCustomers(ctx context.Context, arg ListInvoicesOfCustomersParams) ([]*Invoice, error) {
 	rows, err := q.db.Query(ctx, listInvoicesOfCustomers,
 		arg.TenantID,
@@ -711,10 +729,10 @@ func (q *Queries) ListInvoicesOfCustomers(ctx context.Context, arg ListInvoicesO
 const listInvoicesOfCustomersBackward = `-- name: ListInvoicesOfCustomersBackward :many
 SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason FROM customers parent
 CROSS JOIN LATERAL (
-    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices i
-    WHERE i.tenant_id = $1 AND i.customer_id = parent.id
-      AND i.id > $2 AND i.id < $3
-    ORDER BY i.id DESC
+    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices o
+    WHERE o.tenant_id = $1 AND o.customer_id = parent.id
+      AND o.id > $2 AND o.id < $3
+    ORDER BY o.id DESC
     LIMIT $4
 ) AS invoices
 WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
@@ -946,25 +964,28 @@ func (q *Queries) ListInvoicesOfSeriesBackward(ctx context.Context, arg ListInvo
 
 const listInvoicesOfStatus = `-- name: ListInvoicesOfStatus :many
 SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND status = $4
-ORDER BY id
+WHERE tenant_id = $1 AND (status, tenant_id, id) > ($2::text, $1, $3::uuid)
+  AND (status, tenant_id, id) < ($2::text, $1, $4::uuid)
+ORDER BY status, id
 LIMIT $5
 `
 
 type ListInvoicesOfStatusParams struct {
 	TenantID domain.TenantID
-	AfterID  domain.InvoiceID
-	BeforeID domain.InvoiceID
-	Status   domain.InvoiceStatus
+	Status   string
+	AfterID  domain.UUID
+	BeforeID domain.UUID
 	RowLimit int32
 }
 
+// The filter is part of the range and of the order, so that only its own index will do: beside an
+// equality the primary key looks as good to a plan that knows no arguments, and reads past the others.
 func (q *Queries) ListInvoicesOfStatus(ctx context.Context, arg ListInvoicesOfStatusParams) ([]*Invoice, error) {
 	rows, err := q.db.Query(ctx, listInvoicesOfStatus,
 		arg.TenantID,
+		arg.Status,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.Status,
 		arg.RowLimit,
 	)
 	if err != nil {
@@ -1015,25 +1036,26 @@ func (q *Queries) ListInvoicesOfStatus(ctx context.Context, arg ListInvoicesOfSt
 
 const listInvoicesOfStatusBackward = `-- name: ListInvoicesOfStatusBackward :many
 SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND status = $4
-ORDER BY id DESC
+WHERE tenant_id = $1 AND (status, tenant_id, id) > ($2::text, $1, $3::uuid)
+  AND (status, tenant_id, id) < ($2::text, $1, $4::uuid)
+ORDER BY status DESC, id DESC
 LIMIT $5
 `
 
 type ListInvoicesOfStatusBackwardParams struct {
 	TenantID domain.TenantID
-	AfterID  domain.InvoiceID
-	BeforeID domain.InvoiceID
-	Status   domain.InvoiceStatus
+	Status   string
+	AfterID  domain.UUID
+	BeforeID domain.UUID
 	RowLimit int32
 }
 
 func (q *Queries) ListInvoicesOfStatusBackward(ctx context.Context, arg ListInvoicesOfStatusBackwardParams) ([]*Invoice, error) {
 	rows, err := q.db.Query(ctx, listInvoicesOfStatusBackward,
 		arg.TenantID,
+		arg.Status,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.Status,
 		arg.RowLimit,
 	)
 	if err != nil {

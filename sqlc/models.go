@@ -5,6 +5,7 @@
 package sqlc
 
 import (
+	"encoding/json"
 	"time"
 
 	"countersign/internal/domain"
@@ -210,7 +211,7 @@ type OpsPaymentEvent struct {
 	ProcessedAt *time.Time
 	Result      *string
 	Conflicts   int32
-	Conflict    []byte
+	Conflict    json.RawMessage
 }
 
 type OpsSimulatedPayment struct {
@@ -414,7 +415,7 @@ type UsageBatch struct {
 	OperationFingerprint domain.Fingerprint
 	Accepted             int32
 	Duplicates           int32
-	Refused              []byte
+	Refused              json.RawMessage
 	RecordedBy           string
 	RecordedAt           time.Time
 }

@@ -489,18 +489,24 @@ func (q *Queries) ListOrdersBackward(ctx context.Context, arg ListOrdersBackward
 }
 
 const listOrdersOfCustomer = `-- name: ListOrdersOfCustomer :many
-SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4
-ORDER BY id
-LIMIT $5
+SELECT orders.tenant_id, orders.id, orders.customer_id, orders.idempotency_key, orders.status, orders.currency, orders.total_minor, orders.refunded_minor, orders.attention, orders.operation_id, orders.operation_fingerprint, orders.created_by, orders.created_at, orders.paid_at, orders.fulfilled_at, orders.cancelled_at, orders.refunded_at, orders.updated_at FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders o
+    WHERE o.tenant_id = $1 AND o.customer_id = parent.id
+      AND o.id > $2 AND o.id < $3
+    ORDER BY o.id
+    LIMIT $4
+) AS orders
+WHERE parent.tenant_id = $1 AND parent.id = $5
+ORDER BY orders.id
 `
 
 type ListOrdersOfCustomerParams struct {
 	TenantID   domain.TenantID
 	AfterID    domain.OrderID
 	BeforeID   domain.OrderID
-	CustomerID domain.CustomerID
 	RowLimit   int32
+	CustomerID domain.CustomerID
 }
 
 func (q *Queries) ListOrdersOfCustomer(ctx context.Context, arg ListOrdersOfCustomerParams) ([]*Order, error) {
@@ -508,8 +514,8 @@ func (q *Queries) ListOrdersOfCustomer(ctx context.Context, arg ListOrdersOfCust
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.CustomerID,
 		arg.RowLimit,
+		arg.CustomerID,
 	)
 	if err != nil {
 		return nil, err
@@ -549,18 +555,24 @@ func (q *Queries) ListOrdersOfCustomer(ctx context.Context, arg ListOrdersOfCust
 }
 
 const listOrdersOfCustomerBackward = `-- name: ListOrdersOfCustomerBackward :many
-SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4
-ORDER BY id DESC
-LIMIT $5
+SELECT orders.tenant_id, orders.id, orders.customer_id, orders.idempotency_key, orders.status, orders.currency, orders.total_minor, orders.refunded_minor, orders.attention, orders.operation_id, orders.operation_fingerprint, orders.created_by, orders.created_at, orders.paid_at, orders.fulfilled_at, orders.cancelled_at, orders.refunded_at, orders.updated_at FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders o
+    WHERE o.tenant_id = $1 AND o.customer_id = parent.id
+      AND o.id > $2 AND o.id < $3
+    ORDER BY o.id DESC
+    LIMIT $4
+) AS orders
+WHERE parent.tenant_id = $1 AND parent.id = $5
+ORDER BY orders.id DESC
 `
 
 type ListOrdersOfCustomerBackwardParams struct {
 	TenantID   domain.TenantID
 	AfterID    domain.OrderID
 	BeforeID   domain.OrderID
-	CustomerID domain.CustomerID
 	RowLimit   int32
+	CustomerID domain.CustomerID
 }
 
 func (q *Queries) ListOrdersOfCustomerBackward(ctx context.Context, arg ListOrdersOfCustomerBackwardParams) ([]*Order, error) {
@@ -568,8 +580,8 @@ func (q *Queries) ListOrdersOfCustomerBackward(ctx context.Context, arg ListOrde
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.CustomerID,
 		arg.RowLimit,
+		arg.CustomerID,
 	)
 	if err != nil {
 		return nil, err
@@ -609,29 +621,37 @@ func (q *Queries) ListOrdersOfCustomerBackward(ctx context.Context, arg ListOrde
 }
 
 const listOrdersOfCustomerOfStatus = `-- name: ListOrdersOfCustomerOfStatus :many
-SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4 AND status = $5
-ORDER BY id
-LIMIT $6
+SELECT orders.tenant_id, orders.id, orders.customer_id, orders.idempotency_key, orders.status, orders.currency, orders.total_minor, orders.refunded_minor, orders.attention, orders.operation_id, orders.operation_fingerprint, orders.created_by, orders.created_at, orders.paid_at, orders.fulfilled_at, orders.cancelled_at, orders.refunded_at, orders.updated_at FROM customers parent
+CROSS JOIN (SELECT $1::text AS status OFFSET 0) AS wanted
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders o
+    WHERE o.tenant_id = $2 AND o.customer_id = parent.id
+      AND (o.status, o.tenant_id, o.id) > (wanted.status, $2, $3::uuid)
+      AND (o.status, o.tenant_id, o.id) < (wanted.status, $2, $4::uuid)
+    ORDER BY o.status, o.id
+    LIMIT $5
+) AS orders
+WHERE parent.tenant_id = $2 AND parent.id = $6
+ORDER BY orders.id
 `
 
 type ListOrdersOfCustomerOfStatusParams struct {
+	Status     string
 	TenantID   domain.TenantID
-	AfterID    domain.OrderID
-	BeforeID   domain.OrderID
-	CustomerID domain.CustomerID
-	Status     domain.OrderStatus
+	AfterID    domain.UUID
+	BeforeID   domain.UUID
 	RowLimit   int32
+	CustomerID domain.CustomerID
 }
 
 func (q *Queries) ListOrdersOfCustomerOfStatus(ctx context.Context, arg ListOrdersOfCustomerOfStatusParams) ([]*Order, error) {
 	rows, err := q.db.Query(ctx, listOrdersOfCustomerOfStatus,
+		arg.Status,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.CustomerID,
-		arg.Status,
 		arg.RowLimit,
+		arg.CustomerID,
 	)
 	if err != nil {
 		return nil, err
@@ -671,29 +691,37 @@ func (q *Queries) ListOrdersOfCustomerOfStatus(ctx context.Context, arg ListOrde
 }
 
 const listOrdersOfCustomerOfStatusBackward = `-- name: ListOrdersOfCustomerOfStatusBackward :many
-SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4 AND status = $5
-ORDER BY id DESC
-LIMIT $6
+SELECT orders.tenant_id, orders.id, orders.customer_id, orders.idempotency_key, orders.status, orders.currency, orders.total_minor, orders.refunded_minor, orders.attention, orders.operation_id, orders.operation_fingerprint, orders.created_by, orders.created_at, orders.paid_at, orders.fulfilled_at, orders.cancelled_at, orders.refunded_at, orders.updated_at FROM customers parent
+CROSS JOIN (SELECT $1::text AS status OFFSET 0) AS wanted
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders o
+    WHERE o.tenant_id = $2 AND o.customer_id = parent.id
+      AND (o.status, o.tenant_id, o.id) > (wanted.status, $2, $3::uuid)
+      AND (o.status, o.tenant_id, o.id) < (wanted.status, $2, $4::uuid)
+    ORDER BY o.status DESC, o.id DESC
+    LIMIT $5
+) AS orders
+WHERE parent.tenant_id = $2 AND parent.id = $6
+ORDER BY orders.id DESC
 `
 
 type ListOrdersOfCustomerOfStatusBackwardParams struct {
+	Status     string
 	TenantID   domain.TenantID
-	AfterID    domain.OrderID
-	BeforeID   domain.OrderID
-	CustomerID domain.CustomerID
-	Status     domain.OrderStatus
+	AfterID    domain.UUID
+	BeforeID   domain.UUID
 	RowLimit   int32
+	CustomerID domain.CustomerID
 }
 
 func (q *Queries) ListOrdersOfCustomerOfStatusBackward(ctx context.Context, arg ListOrdersOfCustomerOfStatusBackwardParams) ([]*Order, error) {
 	rows, err := q.db.Query(ctx, listOrdersOfCustomerOfStatusBackward,
+		arg.Status,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.CustomerID,
-		arg.Status,
 		arg.RowLimit,
+		arg.CustomerID,
 	)
 	if err != nil {
 		return nil, err
@@ -734,25 +762,26 @@ func (q *Queries) ListOrdersOfCustomerOfStatusBackward(ctx context.Context, arg 
 
 const listOrdersOfStatus = `-- name: ListOrdersOfStatus :many
 SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND status = $4
-ORDER BY id
+WHERE tenant_id = $1 AND (status, tenant_id, id) > ($2::text, $1, $3::uuid)
+  AND (status, tenant_id, id) < ($2::text, $1, $4::uuid)
+ORDER BY status, id
 LIMIT $5
 `
 
 type ListOrdersOfStatusParams struct {
 	TenantID domain.TenantID
-	AfterID  domain.OrderID
-	BeforeID domain.OrderID
-	Status   domain.OrderStatus
+	Status   string
+	AfterID  domain.UUID
+	BeforeID domain.UUID
 	RowLimit int32
 }
 
 func (q *Queries) ListOrdersOfStatus(ctx context.Context, arg ListOrdersOfStatusParams) ([]*Order, error) {
 	rows, err := q.db.Query(ctx, listOrdersOfStatus,
 		arg.TenantID,
+		arg.Status,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.Status,
 		arg.RowLimit,
 	)
 	if err != nil {
@@ -794,25 +823,26 @@ func (q *Queries) ListOrdersOfStatus(ctx context.Context, arg ListOrdersOfStatus
 
 const listOrdersOfStatusBackward = `-- name: ListOrdersOfStatusBackward :many
 SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND status = $4
-ORDER BY id DESC
+WHERE tenant_id = $1 AND (status, tenant_id, id) > ($2::text, $1, $3::uuid)
+  AND (status, tenant_id, id) < ($2::text, $1, $4::uuid)
+ORDER BY status DESC, id DESC
 LIMIT $5
 `
 
 type ListOrdersOfStatusBackwardParams struct {
 	TenantID domain.TenantID
-	AfterID  domain.OrderID
-	BeforeID domain.OrderID
-	Status   domain.OrderStatus
+	Status   string
+	AfterID  domain.UUID
+	BeforeID domain.UUID
 	RowLimit int32
 }
 
 func (q *Queries) ListOrdersOfStatusBackward(ctx context.Context, arg ListOrdersOfStatusBackwardParams) ([]*Order, error) {
 	rows, err := q.db.Query(ctx, listOrdersOfStatusBackward,
 		arg.TenantID,
+		arg.Status,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.Status,
 		arg.RowLimit,
 	)
 	if err != nil {

@@ -7,6 +7,7 @@ package sqlc
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"countersign/internal/domain"
@@ -67,7 +68,7 @@ RETURNING provider, event_id, kind, reference, tenant_id, payment_id, refund_id,
 `
 
 type EveryPaymentEventConflictParams struct {
-	Conflict []byte
+	Conflict json.RawMessage
 	Provider string
 	EventID  string
 }

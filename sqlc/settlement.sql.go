@@ -452,18 +452,24 @@ func (q *Queries) ListSettlementsBackward(ctx context.Context, arg ListSettlemen
 }
 
 const listSettlementsOfCustomer = `-- name: ListSettlementsOfCustomer :many
-SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4
-ORDER BY id
-LIMIT $5
+SELECT settlements.tenant_id, settlements.id, settlements.customer_id, settlements.api_key_id, settlements.month, settlements.ordinal, settlements.quantity, settlements.unit_price, settlements.amount, settlements.outcome, settlements.round, settlements.invoice_id, settlements.exemption_id, settlements.created_at, settlements.settled_at, settlements.updated_at FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements o
+    WHERE o.tenant_id = $1 AND o.customer_id = parent.id
+      AND o.id > $2 AND o.id < $3
+    ORDER BY o.id
+    LIMIT $4
+) AS settlements
+WHERE parent.tenant_id = $1 AND parent.id = $5
+ORDER BY settlements.id
 `
 
 type ListSettlementsOfCustomerParams struct {
 	TenantID   domain.TenantID
 	AfterID    domain.SettlementID
 	BeforeID   domain.SettlementID
-	CustomerID domain.CustomerID
 	RowLimit   int32
+	CustomerID domain.CustomerID
 }
 
 func (q *Queries) ListSettlementsOfCustomer(ctx context.Context, arg ListSettlementsOfCustomerParams) ([]*Settlement, error) {
@@ -471,8 +477,8 @@ func (q *Queries) ListSettlementsOfCustomer(ctx context.Context, arg ListSettlem
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.CustomerID,
 		arg.RowLimit,
+		arg.CustomerID,
 	)
 	if err != nil {
 		return nil, err
@@ -510,18 +516,24 @@ func (q *Queries) ListSettlementsOfCustomer(ctx context.Context, arg ListSettlem
 }
 
 const listSettlementsOfCustomerBackward = `-- name: ListSettlementsOfCustomerBackward :many
-SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND customer_id = $4
-ORDER BY id DESC
-LIMIT $5
+SELECT settlements.tenant_id, settlements.id, settlements.customer_id, settlements.api_key_id, settlements.month, settlements.ordinal, settlements.quantity, settlements.unit_price, settlements.amount, settlements.outcome, settlements.round, settlements.invoice_id, settlements.exemption_id, settlements.created_at, settlements.settled_at, settlements.updated_at FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements o
+    WHERE o.tenant_id = $1 AND o.customer_id = parent.id
+      AND o.id > $2 AND o.id < $3
+    ORDER BY o.id DESC
+    LIMIT $4
+) AS settlements
+WHERE parent.tenant_id = $1 AND parent.id = $5
+ORDER BY settlements.id DESC
 `
 
 type ListSettlementsOfCustomerBackwardParams struct {
 	TenantID   domain.TenantID
 	AfterID    domain.SettlementID
 	BeforeID   domain.SettlementID
-	CustomerID domain.CustomerID
 	RowLimit   int32
+	CustomerID domain.CustomerID
 }
 
 func (q *Queries) ListSettlementsOfCustomerBackward(ctx context.Context, arg ListSettlementsOfCustomerBackwardParams) ([]*Settlement, error) {
@@ -529,8 +541,8 @@ func (q *Queries) ListSettlementsOfCustomerBackward(ctx context.Context, arg Lis
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.CustomerID,
 		arg.RowLimit,
+		arg.CustomerID,
 	)
 	if err != nil {
 		return nil, err
@@ -614,18 +626,24 @@ func (q *Queries) ListSettlementsOfInvoice(ctx context.Context, arg ListSettleme
 }
 
 const listSettlementsOfKey = `-- name: ListSettlementsOfKey :many
-SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND api_key_id = $4
-ORDER BY id
-LIMIT $5
+SELECT settlements.tenant_id, settlements.id, settlements.customer_id, settlements.api_key_id, settlements.month, settlements.ordinal, settlements.quantity, settlements.unit_price, settlements.amount, settlements.outcome, settlements.round, settlements.invoice_id, settlements.exemption_id, settlements.created_at, settlements.settled_at, settlements.updated_at FROM api_keys parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements o
+    WHERE o.tenant_id = $1 AND o.api_key_id = parent.id
+      AND o.id > $2 AND o.id < $3
+    ORDER BY o.id
+    LIMIT $4
+) AS settlements
+WHERE parent.tenant_id = $1 AND parent.id = $5
+ORDER BY settlements.id
 `
 
 type ListSettlementsOfKeyParams struct {
 	TenantID domain.TenantID
 	AfterID  domain.SettlementID
 	BeforeID domain.SettlementID
-	APIKeyID domain.APIKeyID
 	RowLimit int32
+	APIKeyID domain.APIKeyID
 }
 
 func (q *Queries) ListSettlementsOfKey(ctx context.Context, arg ListSettlementsOfKeyParams) ([]*Settlement, error) {
@@ -633,8 +651,8 @@ func (q *Queries) ListSettlementsOfKey(ctx context.Context, arg ListSettlementsO
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.APIKeyID,
 		arg.RowLimit,
+		arg.APIKeyID,
 	)
 	if err != nil {
 		return nil, err
@@ -672,18 +690,24 @@ func (q *Queries) ListSettlementsOfKey(ctx context.Context, arg ListSettlementsO
 }
 
 const listSettlementsOfKeyBackward = `-- name: ListSettlementsOfKeyBackward :many
-SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements
-WHERE tenant_id = $1 AND id > $2 AND id < $3 AND api_key_id = $4
-ORDER BY id DESC
-LIMIT $5
+SELECT settlements.tenant_id, settlements.id, settlements.customer_id, settlements.api_key_id, settlements.month, settlements.ordinal, settlements.quantity, settlements.unit_price, settlements.amount, settlements.outcome, settlements.round, settlements.invoice_id, settlements.exemption_id, settlements.created_at, settlements.settled_at, settlements.updated_at FROM api_keys parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements o
+    WHERE o.tenant_id = $1 AND o.api_key_id = parent.id
+      AND o.id > $2 AND o.id < $3
+    ORDER BY o.id DESC
+    LIMIT $4
+) AS settlements
+WHERE parent.tenant_id = $1 AND parent.id = $5
+ORDER BY settlements.id DESC
 `
 
 type ListSettlementsOfKeyBackwardParams struct {
 	TenantID domain.TenantID
 	AfterID  domain.SettlementID
 	BeforeID domain.SettlementID
-	APIKeyID domain.APIKeyID
 	RowLimit int32
+	APIKeyID domain.APIKeyID
 }
 
 func (q *Queries) ListSettlementsOfKeyBackward(ctx context.Context, arg ListSettlementsOfKeyBackwardParams) ([]*Settlement, error) {
@@ -691,8 +715,8 @@ func (q *Queries) ListSettlementsOfKeyBackward(ctx context.Context, arg ListSett
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
-		arg.APIKeyID,
 		arg.RowLimit,
+		arg.APIKeyID,
 	)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ package sqlc
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"countersign/internal/domain"
@@ -158,7 +159,7 @@ type InsertUsageBatchParams struct {
 	OperationFingerprint domain.Fingerprint
 	Accepted             int32
 	Duplicates           int32
-	Refused              []byte
+	Refused              json.RawMessage
 	RecordedBy           string
 	RecordedAt           time.Time
 }

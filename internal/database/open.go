@@ -42,15 +42,23 @@ func Open(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
-	owner, err := inspect(ctx, config.ConnConfig)
+	found, err := inspect(ctx, config.ConnConfig)
 	if err != nil {
 		return nil, err
 	}
 	config.ConnConfig.RuntimeParams["application_name"] = "countersign" // how operators know the pool
-	if owner {
-		// A login that may do everything works as the role that may not. A pooler refuses the
-		// parameter, and has to be given a login that is a member of the role instead.
+	if found.owner {
+		// A login that may do everything works as the role that may not.
 		config.ConnConfig.RuntimeParams["role"] = RuntimeRole
+	}
+	if found.pooler && config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		// A statement prepared on one of the pooler's sessions is not there on the next one. What a
+		// statement looks like may be kept: that is on this side.
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		registerTypes(conn.TypeMap())
+		return nil
 	}
 	if o.Tune != nil {
 		o.Tune(config)
@@ -58,44 +66,54 @@ func Open(ctx context.Context, url string, o Options) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// inspect connects once, refuses a server or a login that cannot keep the promises, and says
-// whether the login owns the tables or is a superuser.
-func inspect(ctx context.Context, config *pgx.ConnConfig) (owner bool, err error) {
+// login is what the database says of the login that the server works with.
+type login struct {
+	owner  bool // it owns the tables or is a superuser
+	pooler bool // between it and the server stands a pooler
+}
+
+// inspect connects once, refuses a server or a login that cannot keep the promises, and says what it
+// found. It prepares nothing and sets nothing for its session: behind a pooler that is not its own.
+func inspect(ctx context.Context, config *pgx.ConnConfig) (found login, err error) {
 	conn, err := pgx.ConnectConfig(ctx, config.Copy())
 	if err != nil {
-		return false, cannotConnect(config, err)
+		return found, cannotConnect(config, err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
 	var (
-		version          int
+		version, process int
 		durable          string
 		migrated, member bool
 		lock, stmt, idle string
-		login            string
+		name             string
 	)
-	err = conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('synchronous_commit'),
+	err = conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, pg_backend_pid(), current_setting('synchronous_commit'),
 		to_regclass('invoices') IS NOT NULL,
 		EXISTS (SELECT FROM pg_roles WHERE rolname = $1 AND pg_has_role(session_user, oid, 'USAGE')),
 		EXISTS (SELECT FROM pg_roles WHERE rolname = session_user AND rolsuper)
 			OR EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('invoices') AND pg_has_role(session_user, relowner, 'USAGE')),
 		current_setting('lock_timeout'), current_setting('statement_timeout'),
-		current_setting('idle_in_transaction_session_timeout'), session_user::text`, RuntimeRole).
-		Scan(&version, &durable, &migrated, &member, &owner, &lock, &stmt, &idle, &login)
+		current_setting('idle_in_transaction_session_timeout'), session_user::text`, pgx.QueryExecModeExec, RuntimeRole).
+		Scan(&version, &process, &durable, &migrated, &member, &found.owner, &lock, &stmt, &idle, &name)
+	// A pooler tells its client a process of its own invention.
+	found.pooler = err == nil && uint32(process) != conn.PgConn().PID()
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("cannot inspect the database: %w", err)
+		return found, fmt.Errorf("cannot inspect the database: %w", err)
 	case version < oldest:
-		return false, fmt.Errorf("the database is PostgreSQL %d: Countersign needs %d or newer", version/10000, oldest/10000)
+		return found, fmt.Errorf("the database is PostgreSQL %d: Countersign needs %d or newer", version/10000, oldest/10000)
 	case durable == "off":
-		return false, errors.New("the database has synchronous_commit = off, which loses acknowledged invoices in a crash: set it to on")
+		return found, errors.New("the database has synchronous_commit = off, which loses acknowledged invoices in a crash: set it to on")
 	case !migrated:
-		return false, errors.New("the database has no Countersign schema: run countersign migrate")
-	case owner && !mayBecome(ctx, conn), !owner && !member:
-		return false, noMember(login)
+		return found, errors.New("the database has no Countersign schema: run countersign migrate")
+	case found.owner && found.pooler:
+		return found, fmt.Errorf("the login %s owns the tables, and cannot work as %s behind a pooler: give DATABASE_URL a login that is a member of it, and DATABASE_DIRECT_URL this one", name, RuntimeRole)
+	case found.owner && !mayBecome(ctx, conn), !found.owner && !member:
+		return found, noMember(name)
 	case lock == "0" || stmt == "0" || idle == "0":
-		return false, fmt.Errorf("the login %s has no time-outs in this database: run countersign migrate with DATABASE_URL set to it, or ALTER ROLE %s SET lock_timeout, statement_timeout and idle_in_transaction_session_timeout", login, login)
+		return found, fmt.Errorf("the login %s has no time-outs in this database: run countersign migrate with DATABASE_URL set to it, or ALTER ROLE %s SET lock_timeout, statement_timeout and idle_in_transaction_session_timeout", name, name)
 	}
-	return owner, nil
+	return found, nil
 }
 
 // mayBecome tries to become the runtime role. Membership does not tell: an owner need not be a
@@ -115,6 +133,9 @@ func noMember(login string) error {
 }
 
 func cannotConnect(config *pgx.ConnConfig, err error) error {
+	if strings.Contains(err.Error(), "unsupported startup parameter") { // as PgBouncer says it
+		return fmt.Errorf("%s is a pooler, which has no session of its own for migrations: set DATABASE_DIRECT_URL to the database itself", address(config))
+	}
 	return fmt.Errorf("cannot connect to the database at %s: %w", address(config), oneLine{err})
 }
 

@@ -35,7 +35,7 @@ func (s *Service) ListInvoices(ctx context.Context, caller auth.Caller, f Invoic
 			}
 			return q.ListInvoices(ctx, arg)
 		case anyone:
-			arg := sqlc.ListInvoicesOfStatusParams{TenantID: caller.TenantID, Status: *f.Status, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+			arg := sqlc.ListInvoicesOfStatusParams{TenantID: caller.TenantID, Status: string(*f.Status), AfterID: domain.UUID(p.After), BeforeID: domain.UUID(p.Before), RowLimit: p.Limit()}
 			if p.Backward {
 				return q.ListInvoicesOfStatusBackward(ctx, sqlc.ListInvoicesOfStatusBackwardParams(arg))
 			}
@@ -44,7 +44,7 @@ func (s *Service) ListInvoices(ctx context.Context, caller auth.Caller, f Invoic
 			return invoicesOf(ctx, q, caller.TenantID, []domain.CustomerID{customer}, p)
 		}
 		arg := sqlc.ListInvoicesOfCustomerOfStatusParams{
-			TenantID: caller.TenantID, CustomerID: customer, Status: *f.Status, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit(),
+			TenantID: caller.TenantID, CustomerID: customer, Status: string(*f.Status), AfterID: domain.UUID(p.After), BeforeID: domain.UUID(p.Before), RowLimit: p.Limit(),
 		}
 		if p.Backward {
 			return q.ListInvoicesOfCustomerOfStatusBackward(ctx, sqlc.ListInvoicesOfCustomerOfStatusBackwardParams(arg))

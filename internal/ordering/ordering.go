@@ -90,7 +90,7 @@ func (s *Service) ListOrders(ctx context.Context, caller auth.Caller, f OrderFil
 			}
 			return q.ListOrders(ctx, arg)
 		case anyone:
-			arg := sqlc.ListOrdersOfStatusParams{TenantID: caller.TenantID, Status: *f.Status, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+			arg := sqlc.ListOrdersOfStatusParams{TenantID: caller.TenantID, Status: string(*f.Status), AfterID: domain.UUID(p.After), BeforeID: domain.UUID(p.Before), RowLimit: p.Limit()}
 			if p.Backward {
 				return q.ListOrdersOfStatusBackward(ctx, sqlc.ListOrdersOfStatusBackwardParams(arg))
 			}
@@ -103,7 +103,7 @@ func (s *Service) ListOrders(ctx context.Context, caller auth.Caller, f OrderFil
 			return q.ListOrdersOfCustomer(ctx, arg)
 		}
 		arg := sqlc.ListOrdersOfCustomerOfStatusParams{
-			TenantID: caller.TenantID, CustomerID: customer, Status: *f.Status, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit(),
+			TenantID: caller.TenantID, CustomerID: customer, Status: string(*f.Status), AfterID: domain.UUID(p.After), BeforeID: domain.UUID(p.Before), RowLimit: p.Limit(),
 		}
 		if p.Backward {
 			return q.ListOrdersOfCustomerOfStatusBackward(ctx, sqlc.ListOrdersOfCustomerOfStatusBackwardParams(arg))

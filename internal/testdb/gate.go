@@ -19,7 +19,14 @@ type tracer struct {
 	mu    sync.Mutex
 	hooks map[string]func(ctx context.Context)
 	fails func(ctx context.Context) bool
-	sent  []string
+	sent  []Statement
+}
+
+// Statement is a query as a pool sent it.
+type Statement struct {
+	Name string // the sqlc name, or the text where there is none
+	SQL  string
+	Args []any
 }
 
 func newTracer() *tracer { return &tracer{hooks: map[string]func(context.Context){}} }
@@ -31,7 +38,7 @@ func (tr *tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.Tra
 		name, _, _ = strings.Cut(tail, " ")
 	}
 	tr.mu.Lock()
-	tr.sent = append(tr.sent, name)
+	tr.sent = append(tr.sent, Statement{name, data.SQL, data.Args})
 	hook, fails := tr.hooks[name], tr.fails
 	tr.mu.Unlock()
 	if hook != nil {
@@ -67,13 +74,24 @@ func (d *DB) Fail(fails func(ctx context.Context) bool) {
 // Sent begins to listen: the function it returns tells which queries the database's pools have
 // sent since, by their sqlc names (or their text).
 func (d *DB) Sent() func() []string {
-	count := func() []string {
+	statements := d.Statements()
+	return func() (names []string) {
+		for _, s := range statements() {
+			names = append(names, s.Name)
+		}
+		return names
+	}
+}
+
+// Statements is Sent with the queries as they were sent.
+func (d *DB) Statements() func() []Statement {
+	all := func() []Statement {
 		d.tracer.mu.Lock()
 		defer d.tracer.mu.Unlock()
 		return slices.Clone(d.tracer.sent)
 	}
-	before := len(count())
-	return func() []string { return count()[before:] }
+	before := len(all())
+	return func() []Statement { return all()[before:] }
 }
 
 // Gate holds every connection that is about to send a query until it is opened.
