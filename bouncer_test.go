@@ -108,7 +108,7 @@ func TestCase43BehindPgBouncer(t *testing.T) {
 					t.Errorf("the doctor says %q, %v", out, err)
 				}
 				s.stop(t, syscall.SIGTERM)
-				if line := regexp.MustCompile(`(?m)^.*`+stale.String()+`.*$`).FindString(s.log.String() + p.bouncer.Log()); line != "" {
+				if line := regexp.MustCompile(`(?m)^.*` + stale.String() + `.*$`).FindString(s.log.String() + p.bouncer.Log()); line != "" {
 					t.Errorf("it was said: %s", line)
 				}
 			})

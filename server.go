@@ -134,7 +134,7 @@ func (serveCmd) Run(ctx context.Context, w *command.World) (err error) {
 		GraphQL: graph.NewHandler(graph.Options{
 			Resolver:     &graph.Resolver{DB: app.DB, Tokens: app.Tokens, Invoicing: app.Invoicing, Ordering: app.Ordering, Metering: app.Metering},
 			Authenticate: callers(ctx, w, app).Authenticate, Explore: w.Config.Env == config.Development, Logger: w.Logger,
-			Limits: &limits, Rates: rates(w.Config), Observe: app.Metrics.Field,
+			Limits: &limits, Rates: rates(w.Config), QueryTimeout: w.Config.QueryTimeout, Observe: app.Metrics.Field,
 		}),
 		Origins: w.Config.CORSOrigins, Observe: app.Metrics.Request,
 		Webhooks: map[string]http.Handler{app.Provider.Name(): ordering.Webhook(app.Ordering, w.Logger)},
@@ -146,6 +146,7 @@ func (serveCmd) Run(ctx context.Context, w *command.World) (err error) {
 			return err
 		},
 		Logger: w.Logger, DrainDelay: w.Config.DrainDelay, Timeout: w.Config.ShutdownTimeout,
+		HeaderTimeout: w.Config.HeaderTimeout, ReadTimeout: w.Config.ReadTimeout,
 	}
 	if err := serveMetrics(ctx, w, app, server); err != nil {
 		return err

@@ -38,6 +38,10 @@ func (p presenter) present(ctx context.Context, err error) *gqlerror.Error {
 		}
 	}
 	var refusal domain.UserError
+	if late := (*domain.Refusal)(nil); errors.As(context.Cause(ctx), &late) {
+		why := *late // the query's time was up: every field that failed shares it
+		err = why.Because(err)
+	}
 	var unknown *domain.OutcomeUnknownError
 	if errors.As(err, &refusal) {
 		code, out.Message = refusal.GetCode(), refusal.GetMessage()

@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/executor"
@@ -27,8 +29,11 @@ type Options struct {
 	// Explore lets callers without a token read the schema, and suggests names near a misspelt one.
 	Explore bool
 	Limits  *Limits // nil: DefaultLimits
-	Logger  *slog.Logger
-	Rates   Rates
+	// QueryTimeout is how long a query may take; 0: as long as its client waits. A mutation has the
+	// deadlines of its writes.
+	QueryTimeout time.Duration
+	Rates        Rates
+	Logger       *slog.Logger
 	// Observe is told of each root field that was run, and its code: OK, or why not. May be nil.
 	Observe func(object, field, code string)
 }
@@ -107,11 +112,17 @@ func readParams(w http.ResponseWriter, r *http.Request) (*graphql.RawParams, int
 	if !isJSON(r.Header.Get("Content-Type")) {
 		return nil, http.StatusUnsupportedMediaType, domain.BadInput("the body is application/json in UTF-8")
 	}
+	tooLarge := domain.Refuse(domain.CodeLimitExceeded, nil, "the body is larger than %d bytes", MaxBody)
+	if r.ContentLength > MaxBody { // it says so itself: nobody is asked to send it
+		return nil, http.StatusRequestEntityTooLarge, tooLarge
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	var tooLarge *http.MaxBytesError
+	var grown *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		return nil, http.StatusRequestEntityTooLarge, domain.Refuse(domain.CodeLimitExceeded, nil, "the body is larger than %d bytes", MaxBody)
+	case errors.As(err, &grown):
+		return nil, http.StatusRequestEntityTooLarge, tooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, http.StatusRequestTimeout, domain.BadInput("the body did not come in time")
 	case err != nil:
 		return nil, http.StatusBadRequest, domain.BadInput("the body could not be read").Because(err)
 	}
@@ -160,6 +171,11 @@ func (h *Handler) execute(w http.ResponseWriter, r *http.Request, media string, 
 		return
 	}
 	op.DisableIntrospection = false // open has decided
+	if h.QueryTimeout > 0 && op.Operation.Operation == ast.Query {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, h.QueryTimeout, domain.Refuse(domain.CodeLimitExceeded, nil, "the query took longer than %s: ask for less at once", h.QueryTimeout))
+		defer cancel()
+	}
 	respond, ctx := h.exec.DispatchOperation(ctx, op)
 	response := respond(ctx)
 	if response == nil { // the request was cancelled

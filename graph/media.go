@@ -106,6 +106,9 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, media string, s
 	if errors.As(err, &refusal) {
 		accesslog.From(r.Context()).Refused(string(refusal.GetCode()))
 	}
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
 	h.write(w, r, media, status, requestError{gqlerror.List{h.present.present(r.Context(), err)}})
 }
 

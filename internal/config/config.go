@@ -29,7 +29,7 @@ const (
 
 // Config is the configuration; each field's description is what --help and the documentation say.
 type Config struct {
-	DatabaseURL       string        `env:"DATABASE_URL" desc:"PostgreSQL to work with, as a member of the role countersign_runtime; unset: a PostgreSQL of its own"`
+	DatabaseURL       string        `env:"DATABASE_URL" desc:"PostgreSQL to work with, as a member of the role countersign_runtime, or a pooler before it; unset: a PostgreSQL of its own"`
 	DatabaseDirectURL string        `env:"DATABASE_DIRECT_URL" desc:"the same database as its owner and past any pooler, for migrations; unset: DATABASE_URL"`
 	DataDir           string        `env:"COUNTERSIGN_DATA_DIR" envDefault:".data" desc:"where the PostgreSQL of its own keeps its data"`
 	PostgresBin       string        `env:"COUNTERSIGN_POSTGRES_BIN" desc:"folder with initdb and postgres for the PostgreSQL of its own; unset: where they are usually installed"`
@@ -38,6 +38,9 @@ type Config struct {
 	MutationTimeout   time.Duration `env:"COUNTERSIGN_MUTATION_TIMEOUT" envDefault:"10s" desc:"how long an accepted mutation may take, whether its client waits or not"`
 	AllocationBatch   int           `env:"COUNTERSIGN_ALLOCATION_BATCH" envDefault:"128" desc:"allocations of one series that share a transaction when they arrive together, at most; 1 switches joining off"`
 	AllocationQueue   int           `env:"COUNTERSIGN_ALLOCATION_QUEUE" envDefault:"10000" desc:"allocations that wait for a transaction to share, at most; further ones are answered BUSY"`
+	QueryTimeout      time.Duration `env:"COUNTERSIGN_QUERY_TIMEOUT" envDefault:"20s" desc:"how long a query may take before it is answered LIMIT_EXCEEDED"`
+	HeaderTimeout     time.Duration `env:"COUNTERSIGN_HEADER_TIMEOUT" envDefault:"10s" desc:"how long a client may take to send the header of a request"`
+	ReadTimeout       time.Duration `env:"COUNTERSIGN_READ_TIMEOUT" envDefault:"30s" desc:"how long a client may take to send a whole request"`
 	WebhookSecrets    []string      `env:"COUNTERSIGN_SIMULATED_WEBHOOK_SECRETS" desc:"secrets that sign the simulated provider's webhooks, comma-separated, two during a rotation: at least 16 characters each, or whsec_ and base 64; required in production, a known one in development"`
 	SimulatedDelay    time.Duration `env:"COUNTERSIGN_SIMULATED_DELAY" envDefault:"3s" desc:"how long the simulated provider takes for the method sim_slow"`
 	ReconcileInterval time.Duration `env:"COUNTERSIGN_RECONCILE_INTERVAL" envDefault:"1m" desc:"how often payments of unknown outcome are looked up; those at least as old as this"`
@@ -124,6 +127,7 @@ func (c Config) check() error {
 	}
 	for name, d := range map[string]time.Duration{
 		"COUNTERSIGN_DATABASE_ACQUIRE_TIMEOUT": c.AcquireTimeout, "COUNTERSIGN_MUTATION_TIMEOUT": c.MutationTimeout,
+		"COUNTERSIGN_QUERY_TIMEOUT": c.QueryTimeout, "COUNTERSIGN_HEADER_TIMEOUT": c.HeaderTimeout, "COUNTERSIGN_READ_TIMEOUT": c.ReadTimeout,
 		"COUNTERSIGN_SHUTDOWN_TIMEOUT": c.ShutdownTimeout, "COUNTERSIGN_DRAIN_DELAY": c.DrainDelay + 1,
 		"COUNTERSIGN_SIMULATED_DELAY": c.SimulatedDelay + 1, "COUNTERSIGN_RECONCILE_INTERVAL": c.ReconcileInterval,
 	} {

@@ -3,6 +3,7 @@
 package httpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,9 @@ type Server struct {
 	DrainDelay time.Duration // how long to go on serving, unready, once told to stop
 	Timeout    time.Duration // how long requests in flight may take after that
 
+	HeaderTimeout time.Duration // how long a client may take to send a request's header; 0: 10 s
+	ReadTimeout   time.Duration // how long it may take to send all of the request; 0: 30 s
+
 	draining atomic.Bool
 }
 
@@ -36,6 +40,8 @@ type Server struct {
 // no connection is accepted, and what is in flight finishes.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	srv := newServer(s.routes(), s.Logger)
+	srv.ReadHeaderTimeout = cmp.Or(s.HeaderTimeout, srv.ReadHeaderTimeout)
+	srv.ReadTimeout = cmp.Or(s.ReadTimeout, srv.ReadTimeout)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(listener) }()
 	select {

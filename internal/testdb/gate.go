@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // patience is how long a test waits for what must happen; a test that runs into it fails.
@@ -52,11 +53,26 @@ func (tr *tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.Tra
 	return ctx
 }
 
+// TraceAcquireStart runs before a connection is taken from a pool, as a query by the name "acquire".
+func (tr *tracer) TraceAcquireStart(ctx context.Context, _ *pgxpool.Pool, _ pgxpool.TraceAcquireStartData) context.Context {
+	tr.mu.Lock()
+	hook := tr.hooks["acquire"]
+	tr.mu.Unlock()
+	if hook != nil {
+		hook(ctx)
+	}
+	return ctx
+}
+
+// TraceAcquireEnd does nothing.
+func (tr *tracer) TraceAcquireEnd(context.Context, *pgxpool.Pool, pgxpool.TraceAcquireEndData) {}
+
 // TraceQueryEnd does nothing.
 func (tr *tracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // Before runs hook each time the query with this sqlc name (or this text: "commit") is about to be
-// sent by a pool of the database, in the goroutine that sends it. A nil hook ends that.
+// sent by a pool of the database, in the goroutine that sends it; "acquire" is before a connection is
+// taken from a pool. A nil hook ends that.
 func (d *DB) Before(query string, hook func(ctx context.Context)) {
 	d.tracer.mu.Lock()
 	defer d.tracer.mu.Unlock()
