@@ -3,7 +3,6 @@ package graph_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"countersign/internal/domain"
 	"countersign/internal/ordering"
@@ -55,11 +54,9 @@ func newArchive(t testing.TB, a *api, n int) *archive {
 			jsonb_populate_record(of, jsonb_build_object('event_id', 'e' || n, 'received_at', of.received_at - n * interval '1 s')) copy WHERE of.event_id = 'first'`, all),
 		"RESET session_replication_role", "ANALYZE",
 	} {
-		start := time.Now()
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
-		t.Log(time.Since(start), sql[:7])
 	}
 	key := testdb.Scan[domain.APIKeyID](t, a.db, `SELECT api_key_id FROM settlements WHERE id = $1`, settlement)
 	return &archive{api: a, n: n, key: key.String()}

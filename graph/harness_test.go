@@ -43,7 +43,7 @@ type api struct {
 
 // newAPI makes a server. tune has the last word on how it is made: on which pool, or with which
 // part missing. The tenants' rows are made beside it, on the database's own pool.
-func newAPI(t *testing.T, tune ...func(d *testdb.DB, o *graph.Options)) *api {
+func newAPI(t testing.TB, tune ...func(d *testdb.DB, o *graph.Options)) *api {
 	t.Helper()
 	d := testdb.New(t)
 	db := txn.New(d.Pool, txn.Settings{})

@@ -32,7 +32,7 @@ type tenant struct {
 	tokenID, spareTokenID    string // of tokens that nobody presents
 }
 
-func (a *api) newTenant(t *testing.T, tokens *auth.Tokens, handle string) *tenant {
+func (a *api) newTenant(t testing.TB, tokens *auth.Tokens, handle string) *tenant {
 	t.Helper()
 	ctx := t.Context()
 	check := func(err error) {
