@@ -1,7 +1,10 @@
 package graph_test
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 
 	"countersign/internal/domain"
@@ -29,35 +32,60 @@ func newArchive(t testing.TB, a *api, n int) *archive {
 	}
 	a.receive(t, payment.Event{ID: "first", Reference: a.demo.orderID, Fact: domain.Fact{Kind: domain.FactFailed, PaymentID: "other"}})
 
-	copies := func(table string, of [16]byte, series, patch string) string {
-		return fmt.Sprintf(`INSERT INTO %[1]s SELECT copy.* FROM %[1]s of, generate_series(%[3]s) n, jsonb_populate_record(of, jsonb_build_object(%[2]s)) copy WHERE of.id = '%[4]x'`,
-			table, patch, series, of)
-	}
-	customer := [16]byte(parse[domain.CustomerID](t, a.demo.customerID))
-	all, some := fmt.Sprintf("1, %d", n), fmt.Sprintf("%d, %d, %d", n/4, n, n/2)
-	const twin, odd = `'id', pg_temp.id('1', 2 * n), 'operation_id', pg_temp.id('0', n)`, `'id', pg_temp.id('1', 2 * n + 1), 'operation_id', pg_temp.id('2', n)`
-	owner := fmt.Sprintf(`, 'customer_id', CASE WHEN n %% 2 = 0 THEN '%x'::uuid ELSE pg_temp.id('c', n / 2 %% 1000) END`, customer)
-	one := fmt.Sprintf(`, 'customer_id', '%x'`, customer)
 	conn := a.db.Owner(t)
-	for _, sql := range []string{
-		"SET session_replication_role = replica", "SET statement_timeout = 0", // foreign keys are not what this is about
-		`CREATE FUNCTION pg_temp.id(kind text, n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS
-			$$ SELECT ('00000000-0000-7000-8000-' || kind || lpad(to_hex(n), 11, '0'))::uuid $$`,
-		copies("invoices", invoice, all, twin+owner+`, 'sequence', n + 100, 'number', 'X' || n`),
-		copies("invoices", void, some, odd+one+`, 'series_id', NULL, 'period_start', NULL, 'sequence', NULL, 'number', NULL, 'issue_date', NULL`),
-		copies("orders", order, all, twin+owner+`, 'idempotency_key', n`),
-		copies("orders", cancelled, some, odd+one+`, 'idempotency_key', 'rare' || n`),
-		copies("settlements", settlement, all, twin+owner+`, 'ordinal', n + 100`),
-		copies("products", parse[domain.ProductID](t, a.demo.retiredID), fmt.Sprintf("1, %d", n/10), twin+`, 'sku', 'x' || n`),
-		copies("products", parse[domain.ProductID](t, a.demo.productID), fmt.Sprintf("%d, %d, %d", n/40, n/10, n/20), odd+`, 'sku', 'rare' || n`),
-		fmt.Sprintf(`INSERT INTO ops.payment_events SELECT copy.* FROM ops.payment_events of, generate_series(%s) n,
-			jsonb_populate_record(of, jsonb_build_object('event_id', 'e' || n, 'received_at', of.received_at - n * interval '1 s')) copy WHERE of.event_id = 'first'`, all),
-		"RESET session_replication_role", "ANALYZE",
-	} {
+	exec := func(sql string) {
+		t.Helper()
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
+	// copies inserts a row again, once for each n of a series, with other values in some columns.
+	copies := func(table, row, series string, values map[string]string) {
+		t.Helper()
+		var columns []string
+		if err := conn.QueryRow(t.Context(), `SELECT array_agg(attname::text ORDER BY attnum) FROM pg_attribute
+			WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped`, table).Scan(&columns); err != nil {
+			t.Fatal(err)
+		}
+		copied := make([]string, len(columns))
+		for i, column := range columns {
+			copied[i] = cmp.Or(values[column], "of."+column)
+		}
+		exec(fmt.Sprintf("INSERT INTO %[1]s (%[2]s) SELECT %[3]s FROM %[1]s of, generate_series(%[4]s) n WHERE of.%[5]s",
+			table, strings.Join(columns, ", "), strings.Join(copied, ", "), series, row))
+	}
+	id := func(id [16]byte) string { return fmt.Sprintf("id = '%x'", id) }
+	big := fmt.Sprintf("'%x'::uuid", [16]byte(parse[domain.CustomerID](t, a.demo.customerID)))
+	many := func(more map[string]string) map[string]string {
+		values := map[string]string{
+			"id": "pg_temp.id('1', 2 * n)", "operation_id": "pg_temp.id('0', n)",
+			"customer_id": "CASE WHEN n % 2 = 0 THEN " + big + " ELSE pg_temp.id('c', n / 2 % 1000) END",
+		}
+		maps.Copy(values, more)
+		return values
+	}
+	rare := func(more map[string]string) map[string]string {
+		values := map[string]string{"id": "pg_temp.id('1', 2 * n + 1)", "operation_id": "pg_temp.id('2', n)", "customer_id": big}
+		maps.Copy(values, more)
+		return values
+	}
+	every := func(n int) string { return fmt.Sprintf("1, %d", n) }
+	some := func(n int) string { return fmt.Sprintf("%d, %d, %d", n/4, n, n/2) }
+
+	exec("SET session_replication_role = replica; SET statement_timeout = 0") // foreign keys are not what this is about
+	exec(`CREATE FUNCTION pg_temp.id(kind text, n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS
+		$$ SELECT ('00000000-0000-7000-8000-' || kind || lpad(to_hex(n), 11, '0'))::uuid $$`)
+	copies("invoices", id(invoice), every(n), many(map[string]string{"sequence": "n + 100", "number": "'X' || n"}))
+	copies("invoices", id(void), some(n), rare(map[string]string{
+		"series_id": "NULL", "period_start": "NULL", "sequence": "NULL", "number": "NULL", "issue_date": "NULL",
+	}))
+	copies("orders", id(order), every(n), many(map[string]string{"idempotency_key": "n::text"}))
+	copies("orders", id(cancelled), some(n), rare(map[string]string{"idempotency_key": "'rare' || n"}))
+	copies("settlements", id(settlement), every(n), many(map[string]string{"ordinal": "n + 100"}))
+	copies("products", id(parse[domain.ProductID](t, a.demo.retiredID)), every(n/10), many(map[string]string{"sku": "'x' || n"}))
+	copies("products", id(parse[domain.ProductID](t, a.demo.productID)), some(n/10), rare(map[string]string{"sku": "'rare' || n"}))
+	copies("ops.payment_events", "event_id = 'first'", every(n), map[string]string{"event_id": "'e' || n", "received_at": "of.received_at - n * interval '1 s'"})
+	exec("RESET session_replication_role; ANALYZE")
 	key := testdb.Scan[domain.APIKeyID](t, a.db, `SELECT api_key_id FROM settlements WHERE id = $1`, settlement)
 	return &archive{api: a, n: n, key: key.String()}
 }
