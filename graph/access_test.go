@@ -92,8 +92,23 @@ var rootArguments = map[string]func(t testing.TB, a *api, role string) string{
 		return fmt.Sprintf(`(input: {customerId: %q})`, id)
 	},
 	"recordInvoicePayment": ofInvoice(`amountMinor: 1, reference: "x"`),
-	"waiveInvoice":         ofInvoice(`version: "<version>", reason: "x"`),
-	"voidInvoice":          ofInvoice(`reason: "x"`),
+	"createDraftInvoice": func(_ testing.TB, a *api, _ string) string {
+		return fmt.Sprintf(`(input: {customerId: %q, currency: "EUR", lines: [{description: "x", quantity: 1, unitAmountMinor: 1}]})`, a.demo.customerID)
+	},
+	"updateDraftInvoice": ofDraft(`, version: "<version>", lines: [{description: "x", quantity: 1, unitAmountMinor: 1}]`),
+	"deleteDraftInvoice": ofDraft(""),
+	"finalizeInvoice":    ofDraft(""),
+	"issueCreditNote":    ofInvoice(`reason: "x"`),
+	"updateCustomer": func(t testing.TB, a *api, _ string) string {
+		id := a.newCustomer(t, a.demo)
+		return fmt.Sprintf(`(input: {customerId: %q, version: %q, name: "x"})`, id, a.version(t, id))
+	},
+	"seller": nothing,
+	"updateSeller": func(t testing.TB, a *api, _ string) string {
+		return fmt.Sprintf(`(input: {version: %q, name: "x"})`, a.must(t, a.demo.admin, `{ seller { version } }`, nil).text(t, "seller.version"))
+	},
+	"waiveInvoice": ofInvoice(`version: "<version>", reason: "x"`),
+	"voidInvoice":  ofInvoice(`reason: "x"`),
 }
 
 func nothing(testing.TB, *api, string) string { return "" }
@@ -132,10 +147,19 @@ func ofInvoice(fields string) func(testing.TB, *api, string) string {
 	}
 }
 
+// ofDraft names a draft of its own.
+func ofDraft(fields string) func(testing.TB, *api, string) string {
+	return func(t testing.TB, a *api, _ string) string {
+		id := a.draft(t, a.demo, a.demo.customerID)
+		return `(input: {invoiceId: "` + id + `"` + strings.ReplaceAll(fields, "<version>", a.version(t, id)) + `})`
+	}
+}
+
 // typeAt is a root field that answers with each type that has rules, and its arguments.
 var typeAt = map[string]string{
 	"Customer": "customer", "Invoice": "invoice", "InvoiceSeries": "invoiceSeries", "Product": "product", "Order": "order",
 	"SeriesPresetRule": "seriesPresets", "ApiKey": "apiKey", "UsageSettlement": "settlement", "DoctorReport": "doctor", "AccessToken": "accessToken",
+	"Seller": "seller",
 }
 
 // rule are the roles that may reach a field: its own rule, else its type's; nil where there is none.
@@ -303,14 +327,15 @@ func (a *api) rows(t testing.TB) (n int) {
 	t.Helper()
 	for _, table := range []string{"customers", "invoice_series", "invoices", "products", "product_changes", "orders", "order_history", "payment_attempts",
 		"api_keys", "api_key_revocations", "usage_events", "usage_batches", "settlements", "billing_exemptions", "invoice_history",
-		"access_tokens", "access_token_history"} {
+		"access_tokens", "access_token_history",
+		"seller_revisions", "customer_revisions"} {
 		n += a.count(t, table, "true")
 	}
 	return n + a.count(t, "billing_exemptions", "ended_at IS NOT NULL")
 }
 
-// version is the version of a product, an order or an invoice of the demo tenant.
+// version is the version of a product, an order, an invoice or a customer of the demo tenant.
 func (a *api) version(t testing.TB, id string) string {
 	t.Helper()
-	return a.must(t, a.demo.admin, `query ($id: ID!) { node(id: $id) { ... on Product { version } ... on Order { version } ... on Invoice { version } } }`, vars{"id": id}).text(t, "node.version")
+	return a.must(t, a.demo.admin, `query ($id: ID!) { node(id: $id) { ... on Product { version } ... on Order { version } ... on Invoice { version } ... on Customer { version } } }`, vars{"id": id}).text(t, "node.version")
 }

@@ -46,7 +46,7 @@ func TestUserErrorCodes(t *testing.T) {
 			t.Errorf("the domain has no code %s", value.Name)
 		}
 	}
-	for _, name := range []string{"GeneralError", "PeriodClosedError", "PriceChangedError", "IllegalTransitionError", "IllegalInvoiceTransitionError"} {
+	for _, name := range []string{"GeneralError", "PeriodClosedError", "PriceChangedError", "IllegalTransitionError", "IllegalInvoiceTransitionError", "AmountMismatchError", "CreditTooLargeError"} {
 		if !slices.Contains(schema.Types[name].Interfaces, "UserError") {
 			t.Errorf("%s is no UserError", name)
 		}

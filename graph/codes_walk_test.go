@@ -111,7 +111,15 @@ var provoked = map[domain.Code]func(t *testing.T, a *api) response{
 		return "removeBillingExemption", vars{"customerId": n.customerID}
 	}),
 	domain.CodeAmountMismatch: asks(func(n *tenant) (string, vars) {
-		return "recordInvoicePayment", vars{"invoiceId": n.invoiceID, "amountMinor": 1, "reference": "x"}
+		return "recordInvoicePayment", vars{"invoiceId": n.invoiceID, "amountMinor": 9901, "reference": "x"}
+	}),
+	domain.CodeReferenceTaken: func(t *testing.T, a *api) response {
+		part := vars{"invoiceId": a.demo.invoiceID, "amountMinor": 1, "reference": "a transfer"}
+		a.ask(t, "recordInvoicePayment", part, "")
+		return a.ask(t, "recordInvoicePayment", part, "")
+	},
+	domain.CodeCreditTooLarge: asks(func(n *tenant) (string, vars) {
+		return "issueCreditNote", vars{"invoiceId": n.invoiceID, "amountMinor": 1_000_000, "reason": "x"}
 	}),
 
 	domain.CodeUnauthenticated: func(t *testing.T, a *api) response { return a.do(t, "", `{ customers { nodes { id } } }`, nil) },

@@ -58,6 +58,26 @@ func (r *Resolver) invoicesOf(ctx context.Context, customers []*sqlc.Customer, w
 	})
 }
 
+// lines are read once for all that is told of them.
+func (r *Resolver) lines(ctx context.Context, objs []*sqlc.Invoice) ([][]*invoicing.Line, error) {
+	return shareAs(ctx, "lines", objs, func(ctx context.Context, objs []*sqlc.Invoice) ([][]*invoicing.Line, error) {
+		return r.Invoicing.LinesOf(ctx, caller(ctx), objs)
+	})
+}
+
+// linked are the invoices that invoices refer to, nil where one refers to none.
+func (r *Resolver) linked(ctx context.Context, objs []*sqlc.Invoice, to func(*sqlc.Invoice) *domain.InvoiceID) ([]*sqlc.Invoice, error) {
+	return together(ctx, objs, func(ctx context.Context, objs []*sqlc.Invoice) ([]*sqlc.Invoice, error) {
+		ids := make([]domain.InvoiceID, len(objs))
+		for i, obj := range objs {
+			if id := to(obj); id != nil {
+				ids[i] = *id
+			}
+		}
+		return r.Invoicing.InvoicesByID(ctx, caller(ctx), ids)
+	})
+}
+
 // numbersOf are the series' lists, in the order of their numbers.
 func (r *Resolver) numbersOf(ctx context.Context, series []*sqlc.InvoiceSeries, w window) ([]*model.InvoiceConnection, error) {
 	return pagesOf(ctx, series, numberKeys, w, r.Invoicing.NumbersOf, func(page invoicing.InvoicePage) *model.InvoiceConnection {

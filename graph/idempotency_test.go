@@ -31,6 +31,19 @@ var repeatables = []repeatable{
 		func(n *tenant) vars { return allocation(n, 4951) }, "4950 INV- inv_",
 	},
 	{
+		"createDraftInvoice", "CreateDraftInvoiceInput", "invoice",
+		func(n *tenant) vars { return drafted(n, 4950) }, func(n *tenant) vars { return drafted(n, 4951) }, "4950 inv_",
+	},
+	{
+		"updateCustomer", "UpdateCustomerInput", "customer",
+		func(n *tenant) vars {
+			return vars{"customerId": n.customerID, "version": n.customerVersion, "name": "Renamed"}
+		},
+		func(n *tenant) vars {
+			return vars{"customerId": n.customerID, "version": n.customerVersion, "email": "a@b.example"}
+		}, "Renamed cus_",
+	},
+	{
 		"createProduct", "CreateProductInput", "product",
 		func(*tenant) vars {
 			return vars{"sku": "clock", "name": "Clock", "unitPriceMinor": 2900, "currency": "EUR"}
@@ -133,8 +146,11 @@ var repeatables = []repeatable{
 	},
 }
 
-// repeatedElsewhere are mutations that have nothing to compare by its id.
-var repeatedElsewhere = map[string]string{"recordUsage": "TestUsageIsRepeatable"}
+// repeatedElsewhere are mutations that have nothing to compare by its id, or that need a row of their own.
+var repeatedElsewhere = map[string]string{
+	"recordUsage": "TestUsageIsRepeatable", "updateSeller": "TestSellerIsChangedOnce",
+	"updateDraftInvoice": "TestLifeOfADraft", "deleteDraftInvoice": "TestLifeOfADraft", "finalizeInvoice": "TestLifeOfADraft", "issueCreditNote": "TestCreditNoteOfTheWire",
+}
 
 // wantReplayed fails unless the answer says whether it was replayed, where its payload says so.
 func (m repeatable) wantReplayed(t *testing.T, r response, want bool) {
@@ -151,6 +167,10 @@ func placement(n *tenant, quantity int) vars {
 func allocation(n *tenant, amount int) vars {
 	return vars{"seriesId": n.seriesID, "customerId": n.customerID, "currency": "EUR",
 		"lines": []vars{{"description": "Chess set", "quantity": 1, "unitAmountMinor": amount}}}
+}
+
+func drafted(n *tenant, amount int) vars {
+	return vars{"customerId": n.customerID, "currency": "EUR", "lines": []vars{{"description": "Chess set", "quantity": 1, "unitAmountMinor": amount}}}
 }
 
 func (m repeatable) ask(t *testing.T, a *api, token string, input vars, key any) response {

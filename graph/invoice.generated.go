@@ -27,7 +27,17 @@ type InvoiceResolver interface {
 
 	Lines(ctx context.Context, objs []*sqlc.Invoice) ([][]*invoicing.Line, error)
 
-	History(ctx context.Context, objs []*sqlc.Invoice) ([][]*sqlc.InvoiceHistory, error)
+	CreditNotes(ctx context.Context, objs []*sqlc.Invoice) ([][]*sqlc.Invoice, error)
+	CreditedInvoice(ctx context.Context, objs []*sqlc.Invoice) ([]*sqlc.Invoice, error)
+
+	Payments(ctx context.Context, objs []*sqlc.Invoice) ([][]*sqlc.InvoicePayment, error)
+
+	ReplacedBy(ctx context.Context, objs []*sqlc.Invoice) ([]*sqlc.Invoice, error)
+	History(ctx context.Context, objs []*sqlc.Invoice) ([][]*invoicing.Step, error)
+	Seller(ctx context.Context, objs []*sqlc.Invoice) ([]*invoicing.Party, error)
+	Buyer(ctx context.Context, objs []*sqlc.Invoice) ([]*invoicing.Party, error)
+
+	Taxes(ctx context.Context, objs []*sqlc.Invoice) ([][]*invoicing.TaxSubtotal, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -538,6 +548,203 @@ func (ec *executionContext) fieldContext_Invoice_version(_ context.Context, fiel
 	return graphql.NewScalarFieldContext("Invoice", field, false, false, "String")
 }
 
+func (ec *executionContext) _Invoice_amountCredited(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_amountCredited(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AmountCredited(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.Money) graphql.Marshaler {
+			return ec.marshalNMoney2countersignᚋinternalᚋdomainᚐMoney(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_amountCredited(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Invoice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Money(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Invoice_creditNotes(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_creditNotes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.resolveBatch_Invoice_creditNotes(ctx, field, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*sqlc.Invoice) graphql.Marshaler {
+			return ec.marshalOInvoice2ᚕᚖcountersignᚋsqlcᚐInvoiceᚄ(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_creditNotes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Invoice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Invoice(ctx, field)
+		},
+	}
+	return fc, nil
+}
+func (ec *executionContext) resolveBatch_Invoice_creditNotes(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (any, error) {
+	resolver := ec.Resolvers.Invoice()
+	if batch, ok := graphql.BatchParentsFor[*sqlc.Invoice](ctx, "Invoice"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.CreditNotes(ctx, batch.Parents)
+		})
+		return graphql.ResolveBatchGroupResult[[]*sqlc.Invoice](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"Invoice.creditNotes",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.CreditNotes(ctx, []*sqlc.Invoice{obj})
+	return graphql.ResolveBatchSingleResult[[]*sqlc.Invoice](
+		ctx,
+		results,
+		err,
+		"Invoice.creditNotes",
+	)
+}
+
+func (ec *executionContext) _Invoice_creditedInvoice(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_creditedInvoice(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.resolveBatch_Invoice_creditedInvoice(ctx, field, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *sqlc.Invoice) graphql.Marshaler {
+			return ec.marshalOInvoice2ᚖcountersignᚋsqlcᚐInvoice(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_creditedInvoice(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Invoice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Invoice(ctx, field)
+		},
+	}
+	return fc, nil
+}
+func (ec *executionContext) resolveBatch_Invoice_creditedInvoice(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (any, error) {
+	resolver := ec.Resolvers.Invoice()
+	if batch, ok := graphql.BatchParentsFor[*sqlc.Invoice](ctx, "Invoice"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.CreditedInvoice(ctx, batch.Parents)
+		})
+		return graphql.ResolveBatchGroupResult[*sqlc.Invoice](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"Invoice.creditedInvoice",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.CreditedInvoice(ctx, []*sqlc.Invoice{obj})
+	return graphql.ResolveBatchSingleResult[*sqlc.Invoice](
+		ctx,
+		results,
+		err,
+		"Invoice.creditedInvoice",
+	)
+}
+
+func (ec *executionContext) _Invoice_creditReason(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_creditReason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CreditReason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_creditReason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Invoice", field, false, false, "String")
+}
+
+func (ec *executionContext) _Invoice_refundDue(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_refundDue(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RefundDue(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.Money) graphql.Marshaler {
+			return ec.marshalNMoney2countersignᚋinternalᚋdomainᚐMoney(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_refundDue(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Invoice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Money(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Invoice_usagePeriod(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -639,6 +846,93 @@ func (ec *executionContext) fieldContext_Invoice_paymentReference(_ context.Cont
 	return graphql.NewScalarFieldContext("Invoice", field, false, false, "String")
 }
 
+func (ec *executionContext) _Invoice_amountPaid(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_amountPaid(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AmountPaid(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.Money) graphql.Marshaler {
+			return ec.marshalNMoney2countersignᚋinternalᚋdomainᚐMoney(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_amountPaid(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Invoice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Money(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Invoice_payments(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_payments(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.resolveBatch_Invoice_payments(ctx, field, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*sqlc.InvoicePayment) graphql.Marshaler {
+			return ec.marshalOInvoicePayment2ᚕᚖcountersignᚋsqlcᚐInvoicePaymentᚄ(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_payments(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Invoice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_InvoicePayment(ctx, field)
+		},
+	}
+	return fc, nil
+}
+func (ec *executionContext) resolveBatch_Invoice_payments(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (any, error) {
+	resolver := ec.Resolvers.Invoice()
+	if batch, ok := graphql.BatchParentsFor[*sqlc.Invoice](ctx, "Invoice"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.Payments(ctx, batch.Parents)
+		})
+		return graphql.ResolveBatchGroupResult[[]*sqlc.InvoicePayment](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"Invoice.payments",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.Payments(ctx, []*sqlc.Invoice{obj})
+	return graphql.ResolveBatchSingleResult[[]*sqlc.InvoicePayment](
+		ctx,
+		results,
+		err,
+		"Invoice.payments",
+	)
+}
+
 func (ec *executionContext) _Invoice_voidReason(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -662,6 +956,61 @@ func (ec *executionContext) fieldContext_Invoice_voidReason(_ context.Context, f
 	return graphql.NewScalarFieldContext("Invoice", field, false, false, "String")
 }
 
+func (ec *executionContext) _Invoice_replacedBy(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_replacedBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.resolveBatch_Invoice_replacedBy(ctx, field, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *sqlc.Invoice) graphql.Marshaler {
+			return ec.marshalOInvoice2ᚖcountersignᚋsqlcᚐInvoice(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_replacedBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Invoice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Invoice(ctx, field)
+		},
+	}
+	return fc, nil
+}
+func (ec *executionContext) resolveBatch_Invoice_replacedBy(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (any, error) {
+	resolver := ec.Resolvers.Invoice()
+	if batch, ok := graphql.BatchParentsFor[*sqlc.Invoice](ctx, "Invoice"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.ReplacedBy(ctx, batch.Parents)
+		})
+		return graphql.ResolveBatchGroupResult[*sqlc.Invoice](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"Invoice.replacedBy",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.ReplacedBy(ctx, []*sqlc.Invoice{obj})
+	return graphql.ResolveBatchSingleResult[*sqlc.Invoice](
+		ctx,
+		results,
+		err,
+		"Invoice.replacedBy",
+	)
+}
+
 func (ec *executionContext) _Invoice_history(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -674,8 +1023,8 @@ func (ec *executionContext) _Invoice_history(ctx context.Context, field graphql.
 			return ec.resolveBatch_Invoice_history(ctx, field, obj)
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*sqlc.InvoiceHistory) graphql.Marshaler {
-			return ec.marshalOInvoiceStep2ᚕᚖcountersignᚋsqlcᚐInvoiceHistoryᚄ(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v []*invoicing.Step) graphql.Marshaler {
+			return ec.marshalOInvoiceStep2ᚕᚖcountersignᚋinternalᚋinvoicingᚐStepᚄ(ctx, selections, v)
 		},
 		true,
 		false,
@@ -699,7 +1048,7 @@ func (ec *executionContext) resolveBatch_Invoice_history(ctx context.Context, fi
 		result := batch.FieldResult(field, func() (any, error) {
 			return resolver.History(ctx, batch.Parents)
 		})
-		return graphql.ResolveBatchGroupResult[[]*sqlc.InvoiceHistory](
+		return graphql.ResolveBatchGroupResult[[]*invoicing.Step](
 			ctx,
 			batch.Index,
 			len(batch.Parents),
@@ -709,11 +1058,240 @@ func (ec *executionContext) resolveBatch_Invoice_history(ctx context.Context, fi
 		)
 	}
 	results, err := resolver.History(ctx, []*sqlc.Invoice{obj})
-	return graphql.ResolveBatchSingleResult[[]*sqlc.InvoiceHistory](
+	return graphql.ResolveBatchSingleResult[[]*invoicing.Step](
 		ctx,
 		results,
 		err,
 		"Invoice.history",
+	)
+}
+
+func (ec *executionContext) _Invoice_seller(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_seller(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.resolveBatch_Invoice_seller(ctx, field, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *invoicing.Party) graphql.Marshaler {
+			return ec.marshalOParty2ᚖcountersignᚋinternalᚋinvoicingᚐParty(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_seller(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Invoice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Party(ctx, field)
+		},
+	}
+	return fc, nil
+}
+func (ec *executionContext) resolveBatch_Invoice_seller(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (any, error) {
+	resolver := ec.Resolvers.Invoice()
+	if batch, ok := graphql.BatchParentsFor[*sqlc.Invoice](ctx, "Invoice"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.Seller(ctx, batch.Parents)
+		})
+		return graphql.ResolveBatchGroupResult[*invoicing.Party](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"Invoice.seller",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.Seller(ctx, []*sqlc.Invoice{obj})
+	return graphql.ResolveBatchSingleResult[*invoicing.Party](
+		ctx,
+		results,
+		err,
+		"Invoice.seller",
+	)
+}
+
+func (ec *executionContext) _Invoice_buyer(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_buyer(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.resolveBatch_Invoice_buyer(ctx, field, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *invoicing.Party) graphql.Marshaler {
+			return ec.marshalOParty2ᚖcountersignᚋinternalᚋinvoicingᚐParty(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_buyer(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Invoice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Party(ctx, field)
+		},
+	}
+	return fc, nil
+}
+func (ec *executionContext) resolveBatch_Invoice_buyer(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (any, error) {
+	resolver := ec.Resolvers.Invoice()
+	if batch, ok := graphql.BatchParentsFor[*sqlc.Invoice](ctx, "Invoice"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.Buyer(ctx, batch.Parents)
+		})
+		return graphql.ResolveBatchGroupResult[*invoicing.Party](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"Invoice.buyer",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.Buyer(ctx, []*sqlc.Invoice{obj})
+	return graphql.ResolveBatchSingleResult[*invoicing.Party](
+		ctx,
+		results,
+		err,
+		"Invoice.buyer",
+	)
+}
+
+func (ec *executionContext) _Invoice_netTotal(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_netTotal(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NetTotal(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.Money) graphql.Marshaler {
+			return ec.marshalNMoney2countersignᚋinternalᚋdomainᚐMoney(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_netTotal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Invoice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Money(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Invoice_taxTotal(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_taxTotal(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TaxTotal(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.Money) graphql.Marshaler {
+			return ec.marshalNMoney2countersignᚋinternalᚋdomainᚐMoney(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_taxTotal(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Invoice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Money(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Invoice_taxes(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Invoice_taxes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.resolveBatch_Invoice_taxes(ctx, field, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*invoicing.TaxSubtotal) graphql.Marshaler {
+			return ec.marshalOTaxSubtotal2ᚕᚖcountersignᚋinternalᚋinvoicingᚐTaxSubtotalᚄ(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Invoice_taxes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Invoice",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_TaxSubtotal(ctx, field)
+		},
+	}
+	return fc, nil
+}
+func (ec *executionContext) resolveBatch_Invoice_taxes(ctx context.Context, field graphql.CollectedField, obj *sqlc.Invoice) (any, error) {
+	resolver := ec.Resolvers.Invoice()
+	if batch, ok := graphql.BatchParentsFor[*sqlc.Invoice](ctx, "Invoice"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.Taxes(ctx, batch.Parents)
+		})
+		return graphql.ResolveBatchGroupResult[[]*invoicing.TaxSubtotal](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"Invoice.taxes",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.Taxes(ctx, []*sqlc.Invoice{obj})
+	return graphql.ResolveBatchSingleResult[[]*invoicing.TaxSubtotal](
+		ctx,
+		results,
+		err,
+		"Invoice.taxes",
 	)
 }
 
@@ -992,6 +1570,148 @@ func (ec *executionContext) fieldContext_InvoiceLine_exactAmount(_ context.Conte
 	return graphql.NewScalarFieldContext("InvoiceLine", field, false, false, "Decimal")
 }
 
+func (ec *executionContext) _InvoiceLine_taxRate(ctx context.Context, field graphql.CollectedField, obj *invoicing.Line) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceLine_taxRate(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TaxRate, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.Decimal) graphql.Marshaler {
+			return ec.marshalODecimal2ᚖcountersignᚋinternalᚋdomainᚐDecimal(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceLine_taxRate(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoiceLine", field, false, false, "Decimal")
+}
+
+func (ec *executionContext) _InvoiceLine_taxTreatment(ctx context.Context, field graphql.CollectedField, obj *invoicing.Line) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceLine_taxTreatment(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.TaxTreatment, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.TaxTreatment) graphql.Marshaler {
+			return ec.marshalOTaxTreatment2ᚖcountersignᚋinternalᚋdomainᚐTaxTreatment(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceLine_taxTreatment(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoiceLine", field, false, false, "TaxTreatment")
+}
+
+func (ec *executionContext) _InvoiceLine_net(ctx context.Context, field graphql.CollectedField, obj *invoicing.Line) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceLine_net(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Net()
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.Money) graphql.Marshaler {
+			return ec.marshalNMoney2countersignᚋinternalᚋdomainᚐMoney(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceLine_net(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InvoiceLine",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Money(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _InvoiceLine_tax(ctx context.Context, field graphql.CollectedField, obj *invoicing.Line) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceLine_tax(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Tax(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.Money) graphql.Marshaler {
+			return ec.marshalNMoney2countersignᚋinternalᚋdomainᚐMoney(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceLine_tax(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InvoiceLine",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Money(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _InvoiceLine_gross(ctx context.Context, field graphql.CollectedField, obj *invoicing.Line) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceLine_gross(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Gross()
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.Money) graphql.Marshaler {
+			return ec.marshalNMoney2countersignᚋinternalᚋdomainᚐMoney(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceLine_gross(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InvoiceLine",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Money(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _PeriodClosedError_message(ctx context.Context, field graphql.CollectedField, obj *domain.PeriodClosedError) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1225,7 +1945,7 @@ func (ec *executionContext) unmarshalInputInvoiceLineInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"description", "quantity", "unitAmountMinor"}
+	fieldsInOrder := [...]string{"description", "quantity", "unitAmountMinor", "taxRate", "taxTreatment"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1253,6 +1973,20 @@ func (ec *executionContext) unmarshalInputInvoiceLineInput(ctx context.Context, 
 				return it, err
 			}
 			it.UnitAmountMinor = data
+		case "taxRate":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taxRate"))
+			data, err := ec.unmarshalODecimal2ᚖcountersignᚋinternalᚋdomainᚐDecimal(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaxRate = data
+		case "taxTreatment":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("taxTreatment"))
+			data, err := ec.unmarshalOTaxTreatment2ᚖcountersignᚋinternalᚋdomainᚐTaxTreatment(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.TaxTreatment = data
 		}
 	}
 	return it, nil
@@ -1400,6 +2134,33 @@ func (ec *executionContext) _Invoice(ctx context.Context, sel ast.SelectionSet, 
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "amountCredited":
+			out.Values[i] = ec._Invoice_amountCredited(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "creditNotes":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Invoice_creditNotes(ctx, field, obj)
+				})
+		case "creditedInvoice":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Invoice_creditedInvoice(ctx, field, obj)
+				})
+		case "creditReason":
+			out.Values[i] = ec._Invoice_creditReason(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "refundDue":
+			out.Values[i] = ec._Invoice_refundDue(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "usagePeriod":
 			out.Values[i] = ec._Invoice_usagePeriod(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -1420,16 +2181,61 @@ func (ec *executionContext) _Invoice(ctx context.Context, sel ast.SelectionSet, 
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "amountPaid":
+			out.Values[i] = ec._Invoice_amountPaid(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "payments":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Invoice_payments(ctx, field, obj)
+				})
 		case "voidReason":
 			out.Values[i] = ec._Invoice_voidReason(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "replacedBy":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Invoice_replacedBy(ctx, field, obj)
+				})
 		case "history":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Invoice_history(ctx, field, obj)
+				})
+		case "seller":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Invoice_seller(ctx, field, obj)
+				})
+		case "buyer":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Invoice_buyer(ctx, field, obj)
+				})
+		case "netTotal":
+			out.Values[i] = ec._Invoice_netTotal(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "taxTotal":
+			out.Values[i] = ec._Invoice_taxTotal(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "taxes":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Invoice_taxes(ctx, field, obj)
 				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -1562,6 +2368,31 @@ func (ec *executionContext) _InvoiceLine(ctx context.Context, sel ast.SelectionS
 			}
 		case "exactAmount":
 			out.Values[i] = ec._InvoiceLine_exactAmount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "taxRate":
+			out.Values[i] = ec._InvoiceLine_taxRate(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "taxTreatment":
+			out.Values[i] = ec._InvoiceLine_taxTreatment(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "net":
+			out.Values[i] = ec._InvoiceLine_net(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "tax":
+			out.Values[i] = ec._InvoiceLine_tax(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "gross":
+			out.Values[i] = ec._InvoiceLine_gross(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -1758,6 +2589,26 @@ func (ec *executionContext) marshalOAllocateInvoicePayload2ᚖcountersignᚋgrap
 		return graphql.Null
 	}
 	return ec._AllocateInvoicePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOInvoice2ᚕᚖcountersignᚋsqlcᚐInvoiceᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.Invoice) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ctx = graphql.WithBatchParents(ctx, "Invoice", v, nil)
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNInvoice2ᚖcountersignᚋsqlcᚐInvoice(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalOInvoice2ᚖcountersignᚋsqlcᚐInvoice(ctx context.Context, sel ast.SelectionSet, v *sqlc.Invoice) graphql.Marshaler {

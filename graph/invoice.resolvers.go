@@ -39,9 +39,7 @@ func (r *invoiceResolver) Customer(ctx context.Context, objs []*sqlc.Invoice) ([
 
 // Lines is the batch resolver for the lines field.
 func (r *invoiceResolver) Lines(ctx context.Context, objs []*sqlc.Invoice) ([][]*invoicing.Line, error) {
-	return togetherMany(ctx, objs, func(ctx context.Context, objs []*sqlc.Invoice) ([][]*invoicing.Line, error) {
-		return r.Invoicing.LinesOf(ctx, caller(ctx), objs)
-	})
+	return r.lines(ctx, objs)
 }
 
 // AllocateInvoice is the resolver for the allocateInvoice field.

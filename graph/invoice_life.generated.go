@@ -6,6 +6,7 @@ import (
 	"context"
 	"countersign/graph/model"
 	"countersign/internal/domain"
+	"countersign/internal/invoicing"
 	"countersign/internal/metering"
 	"countersign/sqlc"
 	"errors"
@@ -27,6 +28,107 @@ import (
 // endregion ***************************** args.gotpl *****************************
 
 // region    **************************** field.gotpl *****************************
+
+func (ec *executionContext) _AmountMismatchError_message(ctx context.Context, field graphql.CollectedField, obj *domain.AmountMismatchError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AmountMismatchError_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AmountMismatchError_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AmountMismatchError", field, false, false, "String")
+}
+
+func (ec *executionContext) _AmountMismatchError_code(ctx context.Context, field graphql.CollectedField, obj *domain.AmountMismatchError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AmountMismatchError_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.Code) graphql.Marshaler {
+			return ec.marshalNUserErrorCode2countersignᚋinternalᚋdomainᚐCode(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AmountMismatchError_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AmountMismatchError", field, false, false, "UserErrorCode")
+}
+
+func (ec *executionContext) _AmountMismatchError_path(ctx context.Context, field graphql.CollectedField, obj *domain.AmountMismatchError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AmountMismatchError_path(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Path, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalNString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AmountMismatchError_path(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AmountMismatchError", field, false, false, "String")
+}
+
+func (ec *executionContext) _AmountMismatchError_amountDue(ctx context.Context, field graphql.CollectedField, obj *domain.AmountMismatchError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AmountMismatchError_amountDue(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AmountDue, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.Money) graphql.Marshaler {
+			return ec.marshalNMoney2countersignᚋinternalᚋdomainᚐMoney(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AmountMismatchError_amountDue(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AmountMismatchError",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Money(ctx, field)
+		},
+	}
+	return fc, nil
+}
 
 func (ec *executionContext) _IllegalInvoiceTransitionError_message(ctx context.Context, field graphql.CollectedField, obj *domain.IllegalInvoiceTransitionError) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
@@ -143,7 +245,131 @@ func (ec *executionContext) fieldContext_IllegalInvoiceTransitionError_to(_ cont
 	return graphql.NewScalarFieldContext("IllegalInvoiceTransitionError", field, false, false, "InvoiceStatus")
 }
 
-func (ec *executionContext) _InvoiceStep_event(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceHistory) (ret graphql.Marshaler) {
+func (ec *executionContext) _InvoicePayment_amount(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoicePayment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoicePayment_amount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Amount(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.Money) graphql.Marshaler {
+			return ec.marshalNMoney2countersignᚋinternalᚋdomainᚐMoney(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InvoicePayment_amount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InvoicePayment",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Money(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _InvoicePayment_reference(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoicePayment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoicePayment_reference(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reference, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InvoicePayment_reference(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoicePayment", field, false, false, "String")
+}
+
+func (ec *executionContext) _InvoicePayment_provider(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoicePayment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoicePayment_provider(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Provider, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_InvoicePayment_provider(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoicePayment", field, false, false, "String")
+}
+
+func (ec *executionContext) _InvoicePayment_by(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoicePayment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoicePayment_by(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RecordedBy, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InvoicePayment_by(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoicePayment", field, false, false, "String")
+}
+
+func (ec *executionContext) _InvoicePayment_at(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoicePayment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoicePayment_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RecordedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InvoicePayment_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoicePayment", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _InvoiceStep_event(ctx context.Context, field graphql.CollectedField, obj *invoicing.Step) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -166,7 +392,7 @@ func (ec *executionContext) fieldContext_InvoiceStep_event(_ context.Context, fi
 	return graphql.NewScalarFieldContext("InvoiceStep", field, false, false, "String")
 }
 
-func (ec *executionContext) _InvoiceStep_fromStatus(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceHistory) (ret graphql.Marshaler) {
+func (ec *executionContext) _InvoiceStep_fromStatus(ctx context.Context, field graphql.CollectedField, obj *invoicing.Step) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -175,21 +401,21 @@ func (ec *executionContext) _InvoiceStep_fromStatus(ctx context.Context, field g
 			return ec.fieldContext_InvoiceStep_fromStatus(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.FromStatus, nil
+			return obj.FromStatus(), nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v domain.InvoiceStatus) graphql.Marshaler {
-			return ec.marshalNInvoiceStatus2countersignᚋinternalᚋdomainᚐInvoiceStatus(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.InvoiceStatus) graphql.Marshaler {
+			return ec.marshalOInvoiceStatus2ᚖcountersignᚋinternalᚋdomainᚐInvoiceStatus(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_InvoiceStep_fromStatus(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("InvoiceStep", field, false, false, "InvoiceStatus")
+	return graphql.NewScalarFieldContext("InvoiceStep", field, true, false, "InvoiceStatus")
 }
 
-func (ec *executionContext) _InvoiceStep_toStatus(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceHistory) (ret graphql.Marshaler) {
+func (ec *executionContext) _InvoiceStep_toStatus(ctx context.Context, field graphql.CollectedField, obj *invoicing.Step) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -212,7 +438,7 @@ func (ec *executionContext) fieldContext_InvoiceStep_toStatus(_ context.Context,
 	return graphql.NewScalarFieldContext("InvoiceStep", field, false, false, "InvoiceStatus")
 }
 
-func (ec *executionContext) _InvoiceStep_detail(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceHistory) (ret graphql.Marshaler) {
+func (ec *executionContext) _InvoiceStep_detail(ctx context.Context, field graphql.CollectedField, obj *invoicing.Step) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -235,7 +461,7 @@ func (ec *executionContext) fieldContext_InvoiceStep_detail(_ context.Context, f
 	return graphql.NewScalarFieldContext("InvoiceStep", field, false, false, "String")
 }
 
-func (ec *executionContext) _InvoiceStep_by(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceHistory) (ret graphql.Marshaler) {
+func (ec *executionContext) _InvoiceStep_by(ctx context.Context, field graphql.CollectedField, obj *invoicing.Step) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -258,7 +484,30 @@ func (ec *executionContext) fieldContext_InvoiceStep_by(_ context.Context, field
 	return graphql.NewScalarFieldContext("InvoiceStep", field, false, false, "String")
 }
 
-func (ec *executionContext) _InvoiceStep_at(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceHistory) (ret graphql.Marshaler) {
+func (ec *executionContext) _InvoiceStep_operationId(ctx context.Context, field graphql.CollectedField, obj *invoicing.Step) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceStep_operationId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OperationID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.OperationID) graphql.Marshaler {
+			return ec.marshalNString2countersignᚋinternalᚋdomainᚐOperationID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceStep_operationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InvoiceStep", field, false, false, "String")
+}
+
+func (ec *executionContext) _InvoiceStep_at(ctx context.Context, field graphql.CollectedField, obj *invoicing.Step) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -712,7 +961,7 @@ func (ec *executionContext) unmarshalInputVoidInvoiceInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"invoiceId", "version", "reason", "idempotencyKey"}
+	fieldsInOrder := [...]string{"invoiceId", "version", "reason", "replacedBy", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -740,6 +989,13 @@ func (ec *executionContext) unmarshalInputVoidInvoiceInput(ctx context.Context, 
 				return it, err
 			}
 			it.Reason = data
+		case "replacedBy":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("replacedBy"))
+			data, err := ec.unmarshalOID2ᚖcountersignᚋinternalᚋdomainᚐInvoiceID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ReplacedBy = data
 		case "idempotencyKey":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
@@ -835,6 +1091,54 @@ func UnmarshalWaiveInvoiceInput(ctx context.Context, raw any) (metering.WaiveInv
 
 // region    **************************** object.gotpl ****************************
 
+var amountMismatchErrorImplementors = []string{"AmountMismatchError", "UserError"}
+
+func (ec *executionContext) _AmountMismatchError(ctx context.Context, sel ast.SelectionSet, obj *domain.AmountMismatchError) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, amountMismatchErrorImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AmountMismatchError")
+		case "message":
+			out.Values[i] = ec._AmountMismatchError_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "code":
+			out.Values[i] = ec._AmountMismatchError_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "path":
+			out.Values[i] = ec._AmountMismatchError_path(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "amountDue":
+			out.Values[i] = ec._AmountMismatchError_amountDue(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var illegalInvoiceTransitionErrorImplementors = []string{"IllegalInvoiceTransitionError", "UserError"}
 
 func (ec *executionContext) _IllegalInvoiceTransitionError(ctx context.Context, sel ast.SelectionSet, obj *domain.IllegalInvoiceTransitionError) graphql.Marshaler {
@@ -888,9 +1192,62 @@ func (ec *executionContext) _IllegalInvoiceTransitionError(ctx context.Context, 
 	return out
 }
 
+var invoicePaymentImplementors = []string{"InvoicePayment"}
+
+func (ec *executionContext) _InvoicePayment(ctx context.Context, sel ast.SelectionSet, obj *sqlc.InvoicePayment) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, invoicePaymentImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("InvoicePayment")
+		case "amount":
+			out.Values[i] = ec._InvoicePayment_amount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reference":
+			out.Values[i] = ec._InvoicePayment_reference(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "provider":
+			out.Values[i] = ec._InvoicePayment_provider(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "by":
+			out.Values[i] = ec._InvoicePayment_by(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "at":
+			out.Values[i] = ec._InvoicePayment_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var invoiceStepImplementors = []string{"InvoiceStep"}
 
-func (ec *executionContext) _InvoiceStep(ctx context.Context, sel ast.SelectionSet, obj *sqlc.InvoiceHistory) graphql.Marshaler {
+func (ec *executionContext) _InvoiceStep(ctx context.Context, sel ast.SelectionSet, obj *invoicing.Step) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, invoiceStepImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -906,7 +1263,7 @@ func (ec *executionContext) _InvoiceStep(ctx context.Context, sel ast.SelectionS
 			}
 		case "fromStatus":
 			out.Values[i] = ec._InvoiceStep_fromStatus(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "toStatus":
@@ -921,6 +1278,11 @@ func (ec *executionContext) _InvoiceStep(ctx context.Context, sel ast.SelectionS
 			}
 		case "by":
 			out.Values[i] = ec._InvoiceStep_by(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "operationId":
+			out.Values[i] = ec._InvoiceStep_operationId(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -1127,7 +1489,15 @@ func (ec *executionContext) _WaiveInvoicePayload(ctx context.Context, sel ast.Se
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) marshalNInvoiceStep2ᚖcountersignᚋsqlcᚐInvoiceHistory(ctx context.Context, sel ast.SelectionSet, v *sqlc.InvoiceHistory) graphql.Marshaler {
+func (ec *executionContext) marshalNInvoicePayment2ᚖcountersignᚋsqlcᚐInvoicePayment(ctx context.Context, sel ast.SelectionSet, v *sqlc.InvoicePayment) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "InvoicePayment!")
+		return graphql.Null
+	}
+	return ec._InvoicePayment(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNInvoiceStep2ᚖcountersignᚋinternalᚋinvoicingᚐStep(ctx context.Context, sel ast.SelectionSet, v *invoicing.Step) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "InvoiceStep!")
 		return graphql.Null
@@ -1150,14 +1520,33 @@ func (ec *executionContext) unmarshalNWaiveInvoiceInput2countersignᚋinternal�
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOInvoiceStep2ᚕᚖcountersignᚋsqlcᚐInvoiceHistoryᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.InvoiceHistory) graphql.Marshaler {
+func (ec *executionContext) marshalOInvoicePayment2ᚕᚖcountersignᚋsqlcᚐInvoicePaymentᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.InvoicePayment) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNInvoiceStep2ᚖcountersignᚋsqlcᚐInvoiceHistory(ctx, sel, v[i])
+		return ec.marshalNInvoicePayment2ᚖcountersignᚋsqlcᚐInvoicePayment(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalOInvoiceStep2ᚕᚖcountersignᚋinternalᚋinvoicingᚐStepᚄ(ctx context.Context, sel ast.SelectionSet, v []*invoicing.Step) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNInvoiceStep2ᚖcountersignᚋinternalᚋinvoicingᚐStep(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {

@@ -8,14 +8,28 @@ package graph
 import (
 	"context"
 	"countersign/graph/model"
+	"countersign/internal/domain"
+	"countersign/internal/invoicing"
 	"countersign/internal/metering"
 	"countersign/sqlc"
 )
 
+// Payments is the batch resolver for the payments field.
+func (r *invoiceResolver) Payments(ctx context.Context, objs []*sqlc.Invoice) ([][]*sqlc.InvoicePayment, error) {
+	return togetherMany(ctx, objs, func(ctx context.Context, objs []*sqlc.Invoice) ([][]*sqlc.InvoicePayment, error) {
+		return r.Invoicing.PaymentsOf(ctx, caller(ctx), objs)
+	})
+}
+
+// ReplacedBy is the batch resolver for the replacedBy field.
+func (r *invoiceResolver) ReplacedBy(ctx context.Context, objs []*sqlc.Invoice) ([]*sqlc.Invoice, error) {
+	return r.linked(ctx, objs, func(i *sqlc.Invoice) *domain.InvoiceID { return i.ReplacedBy })
+}
+
 // History is the batch resolver for the history field.
-func (r *invoiceResolver) History(ctx context.Context, objs []*sqlc.Invoice) ([][]*sqlc.InvoiceHistory, error) {
-	return togetherMany(ctx, objs, func(ctx context.Context, objs []*sqlc.Invoice) ([][]*sqlc.InvoiceHistory, error) {
-		return r.Metering.HistoryOf(ctx, caller(ctx), objs)
+func (r *invoiceResolver) History(ctx context.Context, objs []*sqlc.Invoice) ([][]*invoicing.Step, error) {
+	return togetherMany(ctx, objs, func(ctx context.Context, objs []*sqlc.Invoice) ([][]*invoicing.Step, error) {
+		return r.Invoicing.HistoryOf(ctx, caller(ctx), objs)
 	})
 }
 

@@ -1754,6 +1754,16 @@ func (ec *executionContext) marshalNString2countersignᚋinternalᚋdomainᚐNum
 	return v
 }
 
+func (ec *executionContext) unmarshalNString2countersignᚋinternalᚋdomainᚐOperationID(ctx context.Context, v any) (domain.OperationID, error) {
+	var res domain.OperationID
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNString2countersignᚋinternalᚋdomainᚐOperationID(ctx context.Context, sel ast.SelectionSet, v domain.OperationID) graphql.Marshaler {
+	return v
+}
+
 func (ec *executionContext) unmarshalNString2countersignᚋinternalᚋdomainᚐVersion(ctx context.Context, v any) (domain.Version, error) {
 	var res domain.Version
 	err := res.UnmarshalGQL(v)
@@ -2021,6 +2031,38 @@ func (ec *executionContext) unmarshalOID2ᚖcountersignᚋinternalᚋdomainᚐEx
 }
 
 func (ec *executionContext) marshalOID2ᚖcountersignᚋinternalᚋdomainᚐExemptionID(ctx context.Context, sel ast.SelectionSet, v *domain.ExemptionID) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) unmarshalOID2ᚖcountersignᚋinternalᚋdomainᚐInvoiceID(ctx context.Context, v any) (*domain.InvoiceID, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.InvoiceID)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOID2ᚖcountersignᚋinternalᚋdomainᚐInvoiceID(ctx context.Context, sel ast.SelectionSet, v *domain.InvoiceID) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
+}
+
+func (ec *executionContext) unmarshalOID2ᚖcountersignᚋinternalᚋdomainᚐSeriesID(ctx context.Context, v any) (*domain.SeriesID, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(domain.SeriesID)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOID2ᚖcountersignᚋinternalᚋdomainᚐSeriesID(ctx context.Context, sel ast.SelectionSet, v *domain.SeriesID) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}

@@ -20,8 +20,9 @@ func TestStatementsDoNotGrowWithRows(t *testing.T) {
 		reads                 string
 	}{
 		{
-			a, "invoices", "Invoice", `id customer { id name } series { code } lines { description exactAmount }`, `customer { id }`,
-			a.manyInvoices(t), "GetCustomers GetSeries ListInvoiceLines",
+			a, "invoices", "Invoice", `id customer { id name } series { code } lines { description exactAmount } taxes { rate net { amountMinor } } seller { name } buyer { name revision }
+			payments { reference } creditNotes { id creditedInvoice { id } } replacedBy { id }`, `customer { id }`,
+			a.manyInvoices(t), "GetCustomers GetSeries ListInvoiceLines ListSellersOfInvoices ListBuyersOfInvoices ListInvoicePayments ListCreditNotes",
 		},
 		{
 			a, "orders", "Order",

@@ -30,6 +30,8 @@ type tenant struct {
 	neighbourSettlementID    string // of neighbourID, likewise
 	neighbourInvoiceVersion  string // as it was made
 	tokenID, spareTokenID    string // of tokens that nobody presents
+	customerVersion          string // as it was made
+	draftID                  string // of customerID; not from the start
 }
 
 func (a *api) newTenant(t testing.TB, tokens *auth.Tokens, handle string) *tenant {
@@ -85,6 +87,7 @@ func (a *api) newTenant(t testing.TB, tokens *auth.Tokens, handle string) *tenan
 	out.orderID = a.order(t, out, out.customerID, payment.SimOK, out.productID)
 	out.neighbourOrderID = a.order(t, out, out.neighbourID, payment.SimDeclined, out.productID)
 	out.neighbourInvoiceVersion = domain.FormatTime(testdb.Scan[time.Time](t, a.db, `SELECT updated_at FROM invoices WHERE tenant_id = $1 AND customer_id = $2`, made.ID, neighbour))
+	out.customerVersion = domain.FormatTime(testdb.Scan[time.Time](t, a.db, `SELECT updated_at FROM customers WHERE id = $1`, customer))
 	out.keyID, out.neighbourKeyID = a.key(t, out, out.customerID), a.key(t, out, out.neighbourID)
 	out.settlementID = a.revoke(t, out, a.key(t, out, out.customerID))
 	out.neighbourSettlementID = a.revoke(t, out, a.key(t, out, out.neighbourID))
@@ -170,6 +173,18 @@ func (a *api) invoice(t testing.TB, of *tenant, series string, customer domain.C
 	id := parse[domain.SeriesID](t, series)
 	made, err := a.service.Allocate(t.Context(), auth.Caller{TenantID: of.id, Role: domain.RoleAdmin}, invoicing.AllocateInvoiceInput{
 		SeriesID: id, CustomerID: customer, Currency: "EUR", Lines: []domain.InvoiceLineInput{{Description: "Pawn", Quantity: 1, UnitAmountMinor: amount}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Value.ID.String()
+}
+
+// draft makes a draft of one line.
+func (a *api) draft(t testing.TB, of *tenant, customer string) string {
+	t.Helper()
+	made, err := a.service.CreateDraft(t.Context(), auth.Caller{TenantID: of.id, Role: domain.RoleAdmin}, invoicing.CreateDraftInvoiceInput{
+		CustomerID: parse[domain.CustomerID](t, customer), Currency: "EUR", Lines: []domain.InvoiceLineInput{{Description: "Pawn", Quantity: 1, UnitAmountMinor: 100}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -182,7 +182,7 @@ func TestCustomerRevokesItsOwnKey(t *testing.T) {
 }
 
 // TestInvoiceMovesAreNamed: a move that an invoice's state does not allow says from where and to
-// where, and another amount than is due is refused; the invoice tells its history.
+// where, and more than is due is refused; the invoice tells its history.
 func TestInvoiceMovesAreNamed(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -190,10 +190,10 @@ func TestInvoiceMovesAreNamed(t *testing.T) {
 		return a.do(t, a.demo.service, `mutation ($i: RecordInvoicePaymentInput!) { f: recordInvoicePayment(input: $i) { invoice { status paymentReference history { event fromStatus toStatus } }
 			replayed userErrors { __typename code path ... on IllegalInvoiceTransitionError { from to } } } }`, vars{"i": vars{"invoiceId": a.demo.invoiceID, "amountMinor": amount, "reference": "transfer"}})
 	}
-	if r := pay(9899); !strings.Contains(r.body, `"code":"AMOUNT_MISMATCH","path":["input","amountMinor"]`) {
-		t.Errorf("a cent less is answered %s", r.body)
+	if r := pay(9901); !strings.Contains(r.body, `"code":"AMOUNT_MISMATCH","path":["input","amountMinor"]`) {
+		t.Errorf("a cent more is answered %s", r.body)
 	}
-	if r := pay(9900); !strings.Contains(r.body, `{"status":"PAID","paymentReference":"transfer","history":[{"event":"PAID","fromStatus":"PENDING","toStatus":"PAID"}]}`) {
+	if r := pay(9900); !strings.Contains(r.body, `{"status":"PAID","paymentReference":"transfer","history":[{"event":"CREATED","fromStatus":null,"toStatus":"PENDING"},{"event":"PAID","fromStatus":"PENDING","toStatus":"PAID"}]}`) {
 		t.Errorf("the payment is answered %s", r.body)
 	}
 	if r := pay(9900); !strings.Contains(r.body, `{"__typename":"IllegalInvoiceTransitionError","code":"ILLEGAL_TRANSITION","path":["input","invoiceId"],"from":"PAID","to":"PAID"}`) {

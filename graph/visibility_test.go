@@ -57,6 +57,21 @@ var idQueries = map[string]struct{ kinds, query string }{
 	"RotateAccessTokenInput.tokenId": {"tok", `mutation { rotateAccessToken(input: {tokenId: "<id>"}) { accessToken { id } secret replayed userErrors { message code path } } }`},
 	"RevokeAccessTokenInput.tokenId": {"tok", `mutation { revokeAccessToken(input: {tokenId: "<id>"}) { accessToken { id } replayed userErrors { message code path } } }`},
 	"RetryPaymentInput.orderId":      {"ord", `mutation { retryPayment(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
+	"VoidInvoiceInput.replacedBy": {"inv", `mutation { voidInvoice(input: {invoiceId: "<invoice>", version: "2026-01-01T00:00:00.000000Z", reason: "x", replacedBy: "<id>"})
+		{ invoice { id } replayed userErrors { __typename message code path } } }`},
+	"CreateDraftInvoiceInput.customerId": {"cus", `mutation { createDraftInvoice(input: {customerId: "<id>", currency: "EUR",
+		lines: [{description: "x", quantity: 1, unitAmountMinor: 1}]}) { invoice { id } replayed userErrors { message code path } } }`},
+	"UpdateDraftInvoiceInput.invoiceId": {"inv", `mutation { updateDraftInvoice(input: {invoiceId: "<id>", version: "2026-01-01T00:00:00.000000Z",
+		lines: [{description: "x", quantity: 1, unitAmountMinor: 1}]}) { invoice { id } replayed userErrors { __typename message code path } } }`},
+	"DeleteDraftInvoiceInput.invoiceId": {"inv", `mutation { deleteDraftInvoice(input: {invoiceId: "<id>"}) { invoice { id } replayed userErrors { __typename message code path } } }`},
+	"FinalizeInvoiceInput.invoiceId":    {"inv", `mutation { finalizeInvoice(input: {invoiceId: "<id>"}) { invoice { id } replayed userErrors { __typename message code path } } }`},
+	"FinalizeInvoiceInput.seriesId":     {"ser", `mutation { finalizeInvoice(input: {invoiceId: "<draft>", seriesId: "<id>"}) { invoice { id } replayed userErrors { message code path } } }`},
+	"IssueCreditNoteInput.invoiceId": {"inv", `mutation { issueCreditNote(input: {invoiceId: "<id>", reason: "x", amountMinor: 1})
+		{ creditNote { id } replayed userErrors { __typename message code path } } }`},
+	"IssueCreditNoteInput.seriesId": {"ser", `mutation { issueCreditNote(input: {invoiceId: "<invoice>", seriesId: "<id>", reason: "x", amountMinor: 1})
+		{ creditNote { id } replayed userErrors { message code path } } }`},
+	"UpdateCustomerInput.customerId": {"cus", `mutation { updateCustomer(input: {customerId: "<id>", version: "2026-01-01T00:00:00.000000Z", name: "x"})
+		{ customer { id } replayed userErrors { message code path } } }`},
 }
 
 // told are the arguments where a customer is told that what it asks for is not for sale any more:
@@ -66,7 +81,8 @@ var told = []string{"OrderItemInput.productId"}
 // askWith asks a query of idQueries with an id, beside a customer and a series of the tenant.
 func (a *api) askWith(t testing.TB, n *tenant, role, query, id string) response {
 	t.Helper()
-	return a.do(t, n.token(role), strings.NewReplacer("<id>", id, "<customer>", n.customerID, "<series>", n.seriesID, "<product>", n.productID).Replace(query), nil)
+	return a.do(t, n.token(role), strings.NewReplacer("<id>", id, "<customer>", n.customerID, "<series>", n.seriesID, "<product>", n.productID,
+		"<invoice>", n.invoiceID, "<draft>", n.draftID).Replace(query), nil)
 }
 
 // ids are the tenant's, by kind: what the customer's token may know, and what it may not.
@@ -124,6 +140,7 @@ func TestEveryIdArgumentIsTested(t *testing.T) {
 func TestForeignIdsAnswerLikeAbsentOnes(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
+	a.demo.draftID = a.draft(t, a.demo, a.demo.customerID)
 	before := a.rows(t)
 	for name, q := range idQueries {
 		for _, kind := range strings.Fields(q.kinds) {

@@ -1,10 +1,17 @@
 -- name: InsertCustomer :one
+-- A customer is born with its first revision as a buyer, by the same operation.
+WITH revision AS (
+    INSERT INTO customer_revisions (
+        tenant_id, customer_id, revision, id, name, email, address, tax_ids, operation_id, operation_fingerprint, made_by, made_at
+    )
+    VALUES (@tenant_id, @id, 1, @id, @name, @email, @address, @tax_ids, @operation_id, @operation_fingerprint, @created_by, @created_at)
+)
 INSERT INTO customers (
-    tenant_id, id, name, email, currency, time_zone,
+    tenant_id, id, name, email, address, tax_ids, revision, currency, time_zone,
     operation_id, operation_fingerprint, created_by, created_at, updated_at
 )
 VALUES (
-    @tenant_id, @id, @name, @email, @currency, @time_zone,
+    @tenant_id, @id, @name, @email, @address, @tax_ids, 1, @currency, @time_zone,
     @operation_id, @operation_fingerprint, @created_by, @created_at, @updated_at
 )
 RETURNING *;

@@ -10,6 +10,9 @@
 -- or, where none was, a day not over yet), and every number of the batch must fit its legal length.
 -- A day that is not over is in the counter's period. It is checked again on the row that was waited
 -- for. No row back means "move the counter first", or that there is no such series, or no number.
+--
+-- Seller and buyer are frozen: their revisions of now. A customer that is not there has none, which
+-- the foreign key refuses.
 WITH counter AS (
     SELECT c.tenant_id, c.series_id, c.period_start, c.next_number, c.last_issue_date,
            c.number_prefix, c.number_suffix, c.number_width
@@ -27,18 +30,23 @@ WITH counter AS (
     WHERE c.tenant_id = counter.tenant_id AND c.series_id = counter.series_id
     RETURNING c.series_id
 ), lines AS (
-    INSERT INTO invoice_lines (tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount)
+    INSERT INTO invoice_lines (
+        tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount, tax_rate, tax_treatment, tax_minor
+    )
     SELECT counter.tenant_id, line.invoice_id, line.position, line.description, line.quantity,
-           line.unit_price::numeric, line.quantity::numeric * line.unit_price::numeric
+           line.unit_price::numeric, line.quantity::numeric * line.unit_price::numeric,
+           nullif(line.tax_rate, '')::numeric, nullif(line.tax_treatment, ''), coalesce(line.tax_minor, 0)
     FROM counter, ROWS FROM (
         unnest(@line_invoice_ids::uuid[]), unnest(@line_positions::integer[]), unnest(@line_descriptions::text[]),
-        unnest(@line_quantities::bigint[]), unnest(@line_unit_amounts::bigint[])
-    ) AS line (invoice_id, position, description, quantity, unit_price)
+        unnest(@line_quantities::bigint[]), unnest(@line_unit_amounts::bigint[]),
+        unnest(@line_tax_rates::text[]), unnest(@line_tax_treatments::text[]), unnest(@line_taxes_minor::bigint[])
+    ) AS line (invoice_id, position, description, quantity, unit_price, tax_rate, tax_treatment, tax_minor)
     RETURNING invoice_id
 )
 INSERT INTO invoices (
     tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date,
-    currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at
+    currency, total_minor, tax_minor, rounding_adjustment, seller_revision, buyer_revision,
+    operation_id, operation_fingerprint, created_by, created_at, updated_at
 )
 SELECT counter.tenant_id, invoice.id, invoice.customer_id, 'DIRECT', 'PENDING',
        counter.series_id, counter.period_start, counter.next_number + invoice.ord - 1,
@@ -47,12 +55,15 @@ SELECT counter.tenant_id, invoice.id, invoice.customer_id, 'DIRECT', 'PENDING',
            || lpad((counter.next_number + invoice.ord - 1)::text,
                    greatest(counter.number_width, length((counter.next_number + invoice.ord - 1)::text)), '0')
            || counter.number_suffix,
-       counter.last_issue_date, invoice.currency, invoice.total_minor, 0,
+       counter.last_issue_date, invoice.currency, invoice.total_minor, coalesce(invoice.tax_minor, 0), 0,
+       (SELECT s.revision FROM sellers s WHERE s.tenant_id = counter.tenant_id),
+       coalesce((SELECT c.revision FROM customers c WHERE c.tenant_id = counter.tenant_id AND c.id = invoice.customer_id), 0),
        invoice.operation_id, invoice.operation_fingerprint, invoice.created_by, @now::timestamptz, @now::timestamptz
 FROM counter, ROWS FROM (
     unnest(@ids::uuid[]), unnest(@customer_ids::uuid[]), unnest(@currencies::text[]), unnest(@totals_minor::bigint[]),
-    unnest(@operation_ids::uuid[]), unnest(@operation_fingerprints::bytea[]), unnest(@created_bys::text[])
-) WITH ORDINALITY AS invoice (id, customer_id, currency, total_minor, operation_id, operation_fingerprint, created_by, ord)
+    unnest(@operation_ids::uuid[]), unnest(@operation_fingerprints::bytea[]), unnest(@created_bys::text[]),
+    unnest(@taxes_minor::bigint[])
+) WITH ORDINALITY AS invoice (id, customer_id, currency, total_minor, operation_id, operation_fingerprint, created_by, tax_minor, ord)
 RETURNING *;
 
 -- name: FindInvoiceOfOperation :one
@@ -65,21 +76,25 @@ SELECT * FROM invoices WHERE tenant_id = @tenant_id AND operation_id = ANY(sqlc.
 SELECT * FROM invoices WHERE tenant_id = @tenant_id AND id = ANY(sqlc.slice('ids'));
 
 -- name: ListInvoiceLines :many
-SELECT * FROM invoice_lines
-WHERE tenant_id = @tenant_id AND invoice_id = ANY(sqlc.slice('invoice_ids'))
-ORDER BY invoice_id, position;
+-- The lines that stand: those that an edit of a draft has replaced come before them, and stay.
+SELECT l.* FROM invoice_lines l
+JOIN invoices i ON i.tenant_id = l.tenant_id AND i.id = l.invoice_id
+WHERE l.tenant_id = @tenant_id AND l.invoice_id = ANY(sqlc.slice('invoice_ids')) AND l.position >= i.lines_from
+ORDER BY l.invoice_id, l.position;
 
 -- name: ListInvoices :many
 -- In order of creation. Each filter has a query of its own, and an index in the order of its pages: one
--- query for all would have one plan for all, which reads past every row that its filter leaves out.
+-- query for all would have one plan for all, which reads past every row that its filter leaves out. Deleted drafts are left out: they are few.
 SELECT * FROM invoices
 WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
+  AND status <> 'DELETED' AND (status <> 'DRAFT' OR @with_drafts::boolean)
 ORDER BY id
 LIMIT @row_limit;
 
 -- name: ListInvoicesBackward :many
 SELECT * FROM invoices
 WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
+  AND status <> 'DELETED' AND (status <> 'DRAFT' OR @with_drafts::boolean)
 ORDER BY id DESC
 LIMIT @row_limit;
 
@@ -137,6 +152,7 @@ CROSS JOIN LATERAL (
     SELECT * FROM invoices o
     WHERE o.tenant_id = @tenant_id AND o.customer_id = parent.id
       AND o.id > @after_id AND o.id < @before_id
+      AND o.status <> 'DELETED' AND (o.status <> 'DRAFT' OR @with_drafts::boolean)
     ORDER BY o.id
     LIMIT @row_limit
 ) AS invoices
@@ -149,6 +165,7 @@ CROSS JOIN LATERAL (
     SELECT * FROM invoices o
     WHERE o.tenant_id = @tenant_id AND o.customer_id = parent.id
       AND o.id > @after_id AND o.id < @before_id
+      AND o.status <> 'DELETED' AND (o.status <> 'DRAFT' OR @with_drafts::boolean)
     ORDER BY o.id DESC
     LIMIT @row_limit
 ) AS invoices

@@ -7,16 +7,19 @@ SELECT * FROM invoices WHERE tenant_id = @tenant_id AND id = @id FOR NO KEY UPDA
 
 -- name: InsertUsageInvoice :one
 -- The month's invoice, or one of its own for a residual. The unique index on the month decides
--- between two first folds: the loser is refused like any other, and reads everything again.
+-- between two first folds: the loser is refused like any other, and reads everything again. With its
+-- number it is given the parties of now.
 INSERT INTO invoices (
     tenant_id, id, customer_id, kind, status, usage_month, currency, total_minor, rounding_adjustment,
     waived_by, exemption_id, operation_id, operation_fingerprint, created_by, created_at, updated_at,
-    series_id, period_start, sequence, number, issue_date
+    series_id, period_start, sequence, number, issue_date, seller_revision, buyer_revision
 )
 VALUES (
     @tenant_id, @id, @customer_id, @kind, @status, @usage_month, @currency, @total_minor, @rounding_adjustment,
     @waived_by, @exemption_id, @operation_id, @operation_fingerprint, @created_by, @created_at, @updated_at,
-    @series_id, @period_start, @sequence, @number, @issue_date
+    @series_id, @period_start, @sequence, sqlc.narg('number')::text, @issue_date,
+    (SELECT s.revision FROM sellers s WHERE s.tenant_id = @tenant_id AND sqlc.narg('number')::text IS NOT NULL),
+    (SELECT c.revision FROM customers c WHERE c.tenant_id = @tenant_id AND c.id = @customer_id AND sqlc.narg('number')::text IS NOT NULL)
 )
 RETURNING *;
 
@@ -39,17 +42,22 @@ SELECT @tenant_id, @invoice_id, (
 RETURNING *;
 
 -- name: MoveInvoice :one
--- The guarded update of every other move.
+-- The guarded update of every other move. A number that is given freezes the parties of now.
 UPDATE invoices
 SET status = @to_status, updated_at = @next_version,
     waived_by = sqlc.narg('waived_by'), waive_reason = sqlc.narg('waive_reason'), exemption_id = sqlc.narg('exemption_id'), waive_verified_at = NULL,
     paid_at = sqlc.narg('paid_at'), payment_reference = sqlc.narg('payment_reference'),
-    voided_at = sqlc.narg('voided_at'), void_reason = sqlc.narg('void_reason'),
+    voided_at = sqlc.narg('voided_at'), void_reason = sqlc.narg('void_reason'), replaced_by = sqlc.narg('replaced_by'),
+    paid_minor = @paid_minor, credited_minor = @credited_minor, refund_due_minor = @refund_due_minor,
     series_id = coalesce(sqlc.narg('series_id'), series_id), period_start = coalesce(sqlc.narg('period_start'), period_start),
     sequence = coalesce(sqlc.narg('sequence'), sequence), number = coalesce(sqlc.narg('number'), number),
-    issue_date = coalesce(sqlc.narg('issue_date'), issue_date)
-WHERE tenant_id = @tenant_id AND id = @id
-  AND status = ANY(sqlc.slice('allowed_statuses')) AND updated_at = @expected_updated_at
+    issue_date = coalesce(sqlc.narg('issue_date'), issue_date),
+    seller_revision = coalesce(seller_revision, (SELECT s.revision FROM sellers s WHERE s.tenant_id = @tenant_id AND sqlc.narg('number')::text IS NOT NULL)),
+    buyer_revision = coalesce(buyer_revision, (
+        SELECT c.revision FROM customers c
+        WHERE c.tenant_id = @tenant_id AND c.id = invoices.customer_id AND sqlc.narg('number')::text IS NOT NULL))
+WHERE invoices.tenant_id = @tenant_id AND invoices.id = @id
+  AND invoices.status = ANY(sqlc.slice('allowed_statuses')) AND invoices.updated_at = @expected_updated_at
 RETURNING *;
 
 -- name: VerifyWaive :one

@@ -13,7 +13,7 @@ import (
 )
 
 const findCustomerOfOperation = `-- name: FindCustomerOfOperation :one
-SELECT tenant_id, id, name, email, currency, time_zone, operation_id, operation_fingerprint, created_by, created_at, updated_at FROM customers WHERE tenant_id = $1 AND operation_id = $2
+SELECT tenant_id, id, name, email, currency, time_zone, operation_id, operation_fingerprint, created_by, created_at, updated_at, address, tax_ids, revision FROM customers WHERE tenant_id = $1 AND operation_id = $2
 `
 
 type FindCustomerOfOperationParams struct {
@@ -36,12 +36,15 @@ func (q *Queries) FindCustomerOfOperation(ctx context.Context, arg FindCustomerO
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Address,
+		&i.TaxIDs,
+		&i.Revision,
 	)
 	return &i, err
 }
 
 const getCustomers = `-- name: GetCustomers :many
-SELECT tenant_id, id, name, email, currency, time_zone, operation_id, operation_fingerprint, created_by, created_at, updated_at FROM customers WHERE tenant_id = $1 AND id = ANY($2)
+SELECT tenant_id, id, name, email, currency, time_zone, operation_id, operation_fingerprint, created_by, created_at, updated_at, address, tax_ids, revision FROM customers WHERE tenant_id = $1 AND id = ANY($2)
 `
 
 type GetCustomersParams struct {
@@ -70,6 +73,9 @@ func (q *Queries) GetCustomers(ctx context.Context, arg GetCustomersParams) ([]*
 			&i.CreatedBy,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Address,
+			&i.TaxIDs,
+			&i.Revision,
 		); err != nil {
 			return nil, err
 		}
@@ -82,15 +88,21 @@ func (q *Queries) GetCustomers(ctx context.Context, arg GetCustomersParams) ([]*
 }
 
 const insertCustomer = `-- name: InsertCustomer :one
+WITH revision AS (
+    INSERT INTO customer_revisions (
+        tenant_id, customer_id, revision, id, name, email, address, tax_ids, operation_id, operation_fingerprint, made_by, made_at
+    )
+    VALUES ($1, $2, 1, $2, $3, $4, $5, $6, $9, $10, $11, $12)
+)
 INSERT INTO customers (
-    tenant_id, id, name, email, currency, time_zone,
+    tenant_id, id, name, email, address, tax_ids, revision, currency, time_zone,
     operation_id, operation_fingerprint, created_by, created_at, updated_at
 )
 VALUES (
-    $1, $2, $3, $4, $5, $6,
-    $7, $8, $9, $10, $11
+    $1, $2, $3, $4, $5, $6, 1, $7, $8,
+    $9, $10, $11, $12, $13
 )
-RETURNING tenant_id, id, name, email, currency, time_zone, operation_id, operation_fingerprint, created_by, created_at, updated_at
+RETURNING tenant_id, id, name, email, currency, time_zone, operation_id, operation_fingerprint, created_by, created_at, updated_at, address, tax_ids, revision
 `
 
 type InsertCustomerParams struct {
@@ -98,6 +110,8 @@ type InsertCustomerParams struct {
 	ID                   domain.CustomerID
 	Name                 string
 	Email                *string
+	Address              *domain.Address
+	TaxIDs               []domain.TaxID
 	Currency             domain.CurrencyCode
 	TimeZone             string
 	OperationID          domain.OperationID
@@ -107,12 +121,15 @@ type InsertCustomerParams struct {
 	UpdatedAt            domain.Version
 }
 
+// A customer is born with its first revision as a buyer, by the same operation.
 func (q *Queries) InsertCustomer(ctx context.Context, arg InsertCustomerParams) (*Customer, error) {
 	row := q.db.QueryRow(ctx, insertCustomer,
 		arg.TenantID,
 		arg.ID,
 		arg.Name,
 		arg.Email,
+		arg.Address,
+		arg.TaxIDs,
 		arg.Currency,
 		arg.TimeZone,
 		arg.OperationID,
@@ -134,12 +151,15 @@ func (q *Queries) InsertCustomer(ctx context.Context, arg InsertCustomerParams) 
 		&i.CreatedBy,
 		&i.CreatedAt,
 		&i.UpdatedAt,
+		&i.Address,
+		&i.TaxIDs,
+		&i.Revision,
 	)
 	return &i, err
 }
 
 const listCustomers = `-- name: ListCustomers :many
-SELECT tenant_id, id, name, email, currency, time_zone, operation_id, operation_fingerprint, created_by, created_at, updated_at FROM customers
+SELECT tenant_id, id, name, email, currency, time_zone, operation_id, operation_fingerprint, created_by, created_at, updated_at, address, tax_ids, revision FROM customers
 WHERE tenant_id = $1 AND id > $2 AND id < $3
 ORDER BY id
 LIMIT $4
@@ -179,6 +199,9 @@ func (q *Queries) ListCustomers(ctx context.Context, arg ListCustomersParams) ([
 			&i.CreatedBy,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Address,
+			&i.TaxIDs,
+			&i.Revision,
 		); err != nil {
 			return nil, err
 		}
@@ -191,7 +214,7 @@ func (q *Queries) ListCustomers(ctx context.Context, arg ListCustomersParams) ([
 }
 
 const listCustomersBackward = `-- name: ListCustomersBackward :many
-SELECT tenant_id, id, name, email, currency, time_zone, operation_id, operation_fingerprint, created_by, created_at, updated_at FROM customers
+SELECT tenant_id, id, name, email, currency, time_zone, operation_id, operation_fingerprint, created_by, created_at, updated_at, address, tax_ids, revision FROM customers
 WHERE tenant_id = $1 AND id > $2 AND id < $3
 ORDER BY id DESC
 LIMIT $4
@@ -231,6 +254,9 @@ func (q *Queries) ListCustomersBackward(ctx context.Context, arg ListCustomersBa
 			&i.CreatedBy,
 			&i.CreatedAt,
 			&i.UpdatedAt,
+			&i.Address,
+			&i.TaxIDs,
+			&i.Revision,
 		); err != nil {
 			return nil, err
 		}

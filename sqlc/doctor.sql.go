@@ -12,6 +12,176 @@ import (
 	"countersign/internal/domain"
 )
 
+const everyInvoiceLifeViolation = `-- name: EveryInvoiceLifeViolation :many
+WITH these AS (
+    SELECT i.tenant_id, i.id, i.customer_id, i.kind, i.status, i.series_id, i.period_start, i.sequence, i.number, i.issue_date, i.currency, i.total_minor, i.rounding_adjustment, i.operation_id, i.operation_fingerprint, i.created_by, i.created_at, i.updated_at, i.usage_month, i.waived_by, i.waive_reason, i.exemption_id, i.waive_verified_at, i.paid_at, i.payment_reference, i.voided_at, i.void_reason, i.seller_revision, i.buyer_revision, i.tax_minor, i.lines_from, i.paid_minor, i.credited_minor, i.refund_due_minor, i.credits_invoice_id, i.credit_reason, i.replaced_by FROM invoices i WHERE i.tenant_id = $1 OR $1 = '00000000-0000-0000-0000-000000000000'
+), step AS (
+    SELECT h.tenant_id, h.invoice_id, h.position, h.event, h.from_status, h.to_status,
+           lag(h.position, 1, 0) OVER in_order + 1 AS expected_position, lag(h.to_status) OVER in_order AS previous_status,
+           lead(h.position) OVER in_order IS NULL AS is_last
+    FROM invoice_history h
+    WHERE h.tenant_id = $1 OR $1 = '00000000-0000-0000-0000-000000000000'
+    WINDOW in_order AS (PARTITION BY h.tenant_id, h.invoice_id ORDER BY h.position, h.id)
+)
+SELECT 'TAX_IS_SUM_OF_LINES'::text AS invariant, i.tenant_id, ARRAY['inv']::text[] AS kinds, ARRAY[i.id]::uuid[] AS ids,
+       format('the tax is %s, its lines'' taxes sum to %s', i.tax_minor, coalesce(l.tax, 0))::text AS message
+FROM these i
+LEFT JOIN (
+    SELECT l.tenant_id, l.invoice_id, sum(l.tax_minor) AS tax
+    FROM invoice_lines l
+    JOIN these ON these.tenant_id = l.tenant_id AND these.id = l.invoice_id
+    WHERE l.position >= these.lines_from
+    GROUP BY l.tenant_id, l.invoice_id
+) l ON l.tenant_id = i.tenant_id AND l.invoice_id = i.id
+WHERE i.tax_minor <> coalesce(l.tax, 0)
+
+UNION ALL
+SELECT 'DRAFT_NOT_NUMBERED', i.tenant_id, ARRAY['inv'], ARRAY[i.id], format('the draft has the number %s', i.number)
+FROM these i WHERE i.status IN ('DRAFT', 'DELETED') AND i.number IS NOT NULL
+
+UNION ALL
+SELECT 'PARTIES_FROZEN', i.tenant_id, ARRAY['inv'], ARRAY[i.id],
+       CASE WHEN i.number IS NULL THEN 'the invoice has no number, and its parties are frozen'
+            WHEN s.revision IS NULL THEN 'the invoice has a number, and no seller' ELSE 'the invoice has a number, and no buyer' END
+FROM these i
+LEFT JOIN seller_revisions s ON s.tenant_id = i.tenant_id AND s.revision = i.seller_revision
+LEFT JOIN customer_revisions b ON b.tenant_id = i.tenant_id AND b.customer_id = i.customer_id AND b.revision = i.buyer_revision
+WHERE CASE WHEN i.number IS NULL THEN i.seller_revision IS NOT NULL OR i.buyer_revision IS NOT NULL ELSE s.revision IS NULL OR b.revision IS NULL END
+
+UNION ALL
+SELECT 'PARTY_IS_ITS_LAST_REVISION', c.tenant_id, ARRAY['cus'], ARRAY[c.id], format('the customer is not what its revision %s says, or that is not the last', c.revision)
+FROM customers c
+LEFT JOIN customer_revisions r ON r.tenant_id = c.tenant_id AND r.customer_id = c.id AND r.revision = c.revision
+LEFT JOIN (
+    SELECT customer_revisions.tenant_id, customer_revisions.customer_id, max(customer_revisions.revision) AS revision
+    FROM customer_revisions GROUP BY customer_revisions.tenant_id, customer_revisions.customer_id
+) latest ON latest.tenant_id = c.tenant_id AND latest.customer_id = c.id
+WHERE (c.name, c.email, c.address, c.tax_ids, c.revision) IS DISTINCT FROM (r.name, r.email, r.address, r.tax_ids, latest.revision)
+  AND (c.tenant_id = $1 OR $1 = '00000000-0000-0000-0000-000000000000')
+
+UNION ALL
+SELECT 'PARTY_IS_ITS_LAST_REVISION', s.tenant_id, ARRAY['ten'], ARRAY[s.tenant_id], format('the seller is not what its revision %s says, or that is not the last', s.revision)
+FROM sellers s
+LEFT JOIN seller_revisions r ON r.tenant_id = s.tenant_id AND r.revision = s.revision
+LEFT JOIN (SELECT seller_revisions.tenant_id, max(seller_revisions.revision) AS revision FROM seller_revisions GROUP BY seller_revisions.tenant_id) latest ON latest.tenant_id = s.tenant_id
+WHERE (s.name, s.email, s.address, s.tax_ids, s.revision) IS DISTINCT FROM (r.name, r.email, r.address, r.tax_ids, latest.revision)
+  AND (s.tenant_id = $1 OR $1 = '00000000-0000-0000-0000-000000000000')
+
+UNION ALL
+SELECT 'PAYMENTS_ACCOUNTED_FOR', i.tenant_id, ARRAY['inv'], ARRAY[i.id], format('it is said that %s is paid, the payments sum to %s', i.paid_minor, coalesce(p.amount, 0))
+FROM these i
+LEFT JOIN (
+    SELECT p.tenant_id, p.invoice_id, sum(p.amount_minor) AS amount, min(p.currency) AS least, max(p.currency) AS most
+    FROM invoice_payments p GROUP BY p.tenant_id, p.invoice_id
+) p ON p.tenant_id = i.tenant_id AND p.invoice_id = i.id
+WHERE i.paid_minor <> coalesce(p.amount, 0) OR p.least <> i.currency OR p.most <> i.currency
+
+UNION ALL
+SELECT 'CREDITS_ACCOUNTED_FOR', i.tenant_id, ARRAY['inv'], ARRAY[i.id],
+       format('it is said that %s is credited and %s to be given back, the credit notes sum to %s and %s; the total is %s',
+              i.credited_minor, i.refund_due_minor, coalesce(n.amount, 0), coalesce(n.refund, 0), i.total_minor)
+FROM these i
+LEFT JOIN (
+    SELECT n.tenant_id, n.credits_invoice_id, sum(n.total_minor) AS amount, sum(n.refund_due_minor) AS refund
+    FROM invoices n WHERE n.kind = 'CREDIT_NOTE' GROUP BY n.tenant_id, n.credits_invoice_id
+) n ON n.tenant_id = i.tenant_id AND n.credits_invoice_id = i.id
+WHERE i.kind <> 'CREDIT_NOTE' AND (i.credited_minor <> coalesce(n.amount, 0) OR i.refund_due_minor <> coalesce(n.refund, 0) OR i.credited_minor > i.total_minor)
+
+UNION ALL
+SELECT 'CREDITS_ACCOUNTED_FOR', n.tenant_id, ARRAY['inv', 'inv'], ARRAY[n.id, i.id], 'it credits an invoice of another customer, or in another currency, or one that was never final'
+FROM these n
+JOIN invoices i ON i.tenant_id = n.tenant_id AND i.id = n.credits_invoice_id
+WHERE n.customer_id <> i.customer_id OR n.currency <> i.currency OR i.number IS NULL OR i.kind = 'CREDIT_NOTE'
+
+UNION ALL
+SELECT 'CREDITS_ACCOUNTED_FOR', i.tenant_id, ARRAY['inv'], ARRAY[i.id], format('line %s comes to %s, and %s of it is credited', l.position, trim_scale(l.exact_amount), c.gross)
+FROM these i
+JOIN (
+    SELECT n.tenant_id, n.credits_invoice_id, c.credits_line, sum(c.exact_amount + CASE WHEN c.tax_treatment = 'EXCLUSIVE' THEN c.tax_minor ELSE 0 END) AS gross
+    FROM invoice_lines c
+    JOIN invoices n ON n.tenant_id = c.tenant_id AND n.id = c.invoice_id
+    WHERE c.credits_line IS NOT NULL
+    GROUP BY n.tenant_id, n.credits_invoice_id, c.credits_line
+) c ON c.tenant_id = i.tenant_id AND c.credits_invoice_id = i.id
+JOIN invoice_lines l ON l.tenant_id = i.tenant_id AND l.invoice_id = i.id AND l.position = c.credits_line
+WHERE abs(c.gross) >= abs(l.exact_amount + CASE WHEN l.tax_treatment = 'EXCLUSIVE' THEN l.tax_minor ELSE 0 END) + 1 OR c.gross * l.exact_amount < 0
+
+UNION ALL
+SELECT 'SETTLED_EXACTLY', i.tenant_id, ARRAY['inv'], ARRAY[i.id],
+       format('the invoice is %s: of %s, %s is paid and %s credited, of which %s is to be given back', i.status, i.total_minor, i.paid_minor, i.credited_minor, i.refund_due_minor)
+FROM these i
+WHERE i.kind <> 'CREDIT_NOTE' AND CASE WHEN i.status = 'PAID' THEN i.paid_minor - i.refund_due_minor <> i.total_minor - i.credited_minor
+                                       ELSE i.paid_minor - i.refund_due_minor > i.total_minor - i.credited_minor END
+   OR i.status NOT IN ('PENDING', 'PAID', 'WAIVED') AND (i.paid_minor <> 0 OR i.credited_minor <> 0)
+
+UNION ALL
+SELECT 'REPLACEMENT_STANDS', i.tenant_id, ARRAY['inv', 'inv'], ARRAY[i.id, r.id], format('it is %s, and replaced by an invoice that is of another customer or no invoice', i.status)
+FROM these i
+JOIN invoices r ON r.tenant_id = i.tenant_id AND r.id = i.replaced_by
+WHERE r.customer_id <> i.customer_id OR r.id = i.id OR i.status <> 'VOID' OR r.kind = 'CREDIT_NOTE' OR r.status IN ('DRAFT', 'DELETED')
+
+UNION ALL
+SELECT 'INVOICE_HISTORY_LEGAL', i.tenant_id, ARRAY['inv'], ARRAY[i.id],
+       CASE WHEN s.invoice_id IS NULL THEN format('the invoice is %s, and nothing says how it came there', i.status)
+            WHEN s.position > s.expected_position THEN format('step %s is missing', s.expected_position)
+            WHEN s.position < s.expected_position THEN format('step %s is taken twice', s.position)
+            WHEN s.from_status <> s.previous_status THEN format('step %s begins at %s, the one before ended at %s', s.position, s.from_status, s.previous_status)
+            WHEN s.is_last AND s.to_status <> i.status THEN format('the invoice is %s, its last step ended at %s', i.status, s.to_status)
+            ELSE format('step %s, %s, goes from %s to %s', s.position, s.event, s.from_status, s.to_status) END
+FROM these i
+LEFT JOIN step s ON s.tenant_id = i.tenant_id AND s.invoice_id = i.id
+WHERE s.invoice_id IS NULL AND i.status IN ('DELETED', 'PAID', 'VOID')
+   OR s.position <> s.expected_position OR s.from_status <> s.previous_status
+   OR s.is_last AND s.to_status <> i.status
+   OR s.from_status = s.to_status AND (s.event, s.to_status) NOT IN (
+        ('EDITED', 'DRAFT'), ('PART_PAID', 'PENDING'), ('CREDITED', 'PENDING'), ('CREDITED', 'PAID'), ('FINALISED', 'WAIVED'))
+   OR s.from_status <> s.to_status AND (s.from_status, s.to_status) NOT IN (
+        ('DRAFT', 'PENDING'), ('DRAFT', 'DELETED'), ('OPEN', 'PENDING'), ('OPEN', 'PAID'), ('OPEN', 'WAIVED'), ('OPEN', 'VOID'),
+        ('PENDING', 'PAID'), ('PENDING', 'WAIVED'), ('PENDING', 'VOID'), ('WAIVED', 'OPEN'), ('WAIVED', 'PENDING'), ('WAIVED', 'VOID'))
+
+ORDER BY 1, 2, 4
+`
+
+type EveryInvoiceLifeViolationParams struct {
+	TenantID domain.TenantID
+}
+
+type EveryInvoiceLifeViolationRow struct {
+	Invariant string
+	TenantID  domain.TenantID
+	Kinds     []string
+	Ids       []domain.UUID
+	Message   string
+}
+
+// What must hold of an invoice's life at any moment; see EveryInvoicingViolation.
+// In whole minor units a line of usage is one more or less than its exact amount.
+func (q *Queries) EveryInvoiceLifeViolation(ctx context.Context, arg EveryInvoiceLifeViolationParams) ([]*EveryInvoiceLifeViolationRow, error) {
+	rows, err := q.db.Query(ctx, everyInvoiceLifeViolation, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*EveryInvoiceLifeViolationRow{}
+	for rows.Next() {
+		var i EveryInvoiceLifeViolationRow
+		if err := rows.Scan(
+			&i.Invariant,
+			&i.TenantID,
+			&i.Kinds,
+			&i.Ids,
+			&i.Message,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const everyInvoicingViolation = `-- name: EveryInvoicingViolation :many
 WITH numbered AS (
     SELECT i.tenant_id, i.id, i.series_id, i.period_start, i.sequence, i.issue_date,
@@ -31,17 +201,25 @@ WITH numbered AS (
     FULL JOIN last_number l ON l.tenant_id = p.tenant_id AND l.series_id = p.series_id AND l.period_start = p.period_start
     LEFT JOIN series_counters c ON c.tenant_id = coalesce(p.tenant_id, l.tenant_id) AND c.series_id = coalesce(p.series_id, l.series_id)
     WHERE p.series_id IS NOT NULL OR l.period_start <> c.period_start
+), summed AS (
+    SELECT l.tenant_id, l.invoice_id, sum(l.exact_amount + CASE WHEN l.tax_treatment = 'EXCLUSIVE' THEN l.tax_minor ELSE 0 END) AS exact, sum(l.tax_minor) AS tax
+    FROM invoice_lines l
+    JOIN invoices i ON i.tenant_id = l.tenant_id AND i.id = l.invoice_id
+    WHERE l.position >= i.lines_from -- what an edit of a draft has replaced stays before them
+    GROUP BY l.tenant_id, l.invoice_id
 ), operations AS (
     SELECT 'inv' AS kind, i.tenant_id, i.operation_id, i.id FROM invoices i
     UNION ALL SELECT 'ser', s.tenant_id, s.operation_id, s.id FROM invoice_series s
     UNION ALL SELECT 'cus', c.tenant_id, c.operation_id, c.id FROM customers c
+    UNION ALL SELECT 'cus', r.tenant_id, r.operation_id, r.customer_id FROM customer_revisions r WHERE r.revision > 1 -- the first is made with the customer
+    UNION ALL SELECT 'ten', r.tenant_id, r.operation_id, r.tenant_id FROM seller_revisions r
     UNION ALL SELECT 'prd', p.tenant_id, p.operation_id, p.id FROM products p
     UNION ALL SELECT 'prd', p.tenant_id, p.operation_id, p.product_id FROM product_changes p
     UNION ALL SELECT 'exm', e.tenant_id, e.operation_id, e.id FROM billing_exemptions e
     UNION ALL SELECT 'exm', e.tenant_id, e.end_operation_id, e.id FROM billing_exemptions e WHERE e.end_operation_id IS NOT NULL
     UNION ALL SELECT 'key', k.tenant_id, k.operation_id, k.id FROM api_keys k
     UNION ALL SELECT 'key', r.tenant_id, r.operation_id, r.api_key_id FROM api_key_revocations r
-    UNION ALL SELECT 'inv', h.tenant_id, h.operation_id, h.invoice_id FROM invoice_history h
+    UNION ALL SELECT 'inv', h.tenant_id, h.operation_id, h.invoice_id FROM invoice_history h WHERE h.event <> 'CREDITED' -- that is the credit note's own
     UNION ALL SELECT 'tok', a.tenant_id, a.operation_id, a.id FROM access_tokens a -- a rotation's is its successor's
     UNION ALL SELECT 'tok', h.tenant_id, h.operation_id, h.token_id FROM access_token_history h WHERE h.event = 'REVOKED'
     UNION ALL SELECT 'ord', h.tenant_id, h.operation_id, h.order_id FROM order_history h -- an order's own is that of its first step
@@ -92,10 +270,7 @@ UNION ALL
 SELECT 'TOTAL_IS_SUM_OF_LINES', i.tenant_id, ARRAY['inv'], ARRAY[i.id],
        format('the total is %s, its lines and rounding sum to %s', i.total_minor, trim_scale(coalesce(l.exact, 0) + i.rounding_adjustment))
 FROM invoices i
-LEFT JOIN (
-    SELECT invoice_lines.tenant_id, invoice_lines.invoice_id, sum(invoice_lines.exact_amount) AS exact
-    FROM invoice_lines GROUP BY invoice_lines.tenant_id, invoice_lines.invoice_id
-) l ON l.tenant_id = i.tenant_id AND l.invoice_id = i.id
+LEFT JOIN summed l ON l.tenant_id = i.tenant_id AND l.invoice_id = i.id
 WHERE i.total_minor <> coalesce(l.exact, 0) + i.rounding_adjustment
   AND (i.tenant_id = $1 OR $1 = '00000000-0000-0000-0000-000000000000')
 

@@ -17,10 +17,10 @@ WITH counter AS (
     SELECT c.tenant_id, c.series_id, c.period_start, c.next_number, c.last_issue_date,
            c.number_prefix, c.number_suffix, c.number_width
     FROM series_counters c
-    WHERE c.tenant_id = $9 AND c.series_id = $10 AND c.document = 'INVOICE'
-      AND CASE WHEN $11::date IS NULL
+    WHERE c.tenant_id = $10 AND c.series_id = $11 AND c.document = 'INVOICE'
+      AND CASE WHEN $12::date IS NULL
                THEN $1::timestamptz < c.issue_date_ends
-               ELSE c.last_issue_date = $11::date END
+               ELSE c.last_issue_date = $12::date END
       AND c.next_number <= c.max_number - cardinality($2::uuid[]) + 1
     FOR UPDATE
 ), advanced AS (
@@ -30,18 +30,23 @@ WITH counter AS (
     WHERE c.tenant_id = counter.tenant_id AND c.series_id = counter.series_id
     RETURNING c.series_id
 ), lines AS (
-    INSERT INTO invoice_lines (tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount)
+    INSERT INTO invoice_lines (
+        tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount, tax_rate, tax_treatment, tax_minor
+    )
     SELECT counter.tenant_id, line.invoice_id, line.position, line.description, line.quantity,
-           line.unit_price::numeric, line.quantity::numeric * line.unit_price::numeric
+           line.unit_price::numeric, line.quantity::numeric * line.unit_price::numeric,
+           nullif(line.tax_rate, '')::numeric, nullif(line.tax_treatment, ''), coalesce(line.tax_minor, 0)
     FROM counter, ROWS FROM (
-        unnest($12::uuid[]), unnest($13::integer[]), unnest($14::text[]),
-        unnest($15::bigint[]), unnest($16::bigint[])
-    ) AS line (invoice_id, position, description, quantity, unit_price)
+        unnest($13::uuid[]), unnest($14::integer[]), unnest($15::text[]),
+        unnest($16::bigint[]), unnest($17::bigint[]),
+        unnest($18::text[]), unnest($19::text[]), unnest($20::bigint[])
+    ) AS line (invoice_id, position, description, quantity, unit_price, tax_rate, tax_treatment, tax_minor)
     RETURNING invoice_id
 )
 INSERT INTO invoices (
     tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date,
-    currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at
+    currency, total_minor, tax_minor, rounding_adjustment, seller_revision, buyer_revision,
+    operation_id, operation_fingerprint, created_by, created_at, updated_at
 )
 SELECT counter.tenant_id, invoice.id, invoice.customer_id, 'DIRECT', 'PENDING',
        counter.series_id, counter.period_start, counter.next_number + invoice.ord - 1,
@@ -50,13 +55,16 @@ SELECT counter.tenant_id, invoice.id, invoice.customer_id, 'DIRECT', 'PENDING',
            || lpad((counter.next_number + invoice.ord - 1)::text,
                    greatest(counter.number_width, length((counter.next_number + invoice.ord - 1)::text)), '0')
            || counter.number_suffix,
-       counter.last_issue_date, invoice.currency, invoice.total_minor, 0,
+       counter.last_issue_date, invoice.currency, invoice.total_minor, coalesce(invoice.tax_minor, 0), 0,
+       (SELECT s.revision FROM sellers s WHERE s.tenant_id = counter.tenant_id),
+       coalesce((SELECT c.revision FROM customers c WHERE c.tenant_id = counter.tenant_id AND c.id = invoice.customer_id), 0),
        invoice.operation_id, invoice.operation_fingerprint, invoice.created_by, $1::timestamptz, $1::timestamptz
 FROM counter, ROWS FROM (
     unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::text[]), unnest($5::bigint[]),
-    unnest($6::uuid[]), unnest($7::bytea[]), unnest($8::text[])
-) WITH ORDINALITY AS invoice (id, customer_id, currency, total_minor, operation_id, operation_fingerprint, created_by, ord)
-RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason
+    unnest($6::uuid[]), unnest($7::bytea[]), unnest($8::text[]),
+    unnest($9::bigint[])
+) WITH ORDINALITY AS invoice (id, customer_id, currency, total_minor, operation_id, operation_fingerprint, created_by, tax_minor, ord)
+RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by
 `
 
 type AllocateInvoicesParams struct {
@@ -68,6 +76,7 @@ type AllocateInvoicesParams struct {
 	OperationIds          []domain.UUID
 	OperationFingerprints [][]byte
 	CreatedBys            []string
+	TaxesMinor            []int64
 	TenantID              domain.TenantID
 	SeriesID              domain.SeriesID
 	IssueDate             *domain.Date
@@ -76,6 +85,9 @@ type AllocateInvoicesParams struct {
 	LineDescriptions      []string
 	LineQuantities        []int64
 	LineUnitAmounts       []int64
+	LineTaxRates          []string
+	LineTaxTreatments     []string
+	LineTaxesMinor        []int64
 }
 
 // Numbers for a batch of invoices: one lock, consecutive numbers in the order of the ids, one
@@ -89,6 +101,9 @@ type AllocateInvoicesParams struct {
 // or, where none was, a day not over yet), and every number of the batch must fit its legal length.
 // A day that is not over is in the counter's period. It is checked again on the row that was waited
 // for. No row back means "move the counter first", or that there is no such series, or no number.
+//
+// Seller and buyer are frozen: their revisions of now. A customer that is not there has none, which
+// the foreign key refuses.
 func (q *Queries) AllocateInvoices(ctx context.Context, arg AllocateInvoicesParams) ([]*Invoice, error) {
 	rows, err := q.db.Query(ctx, allocateInvoices,
 		arg.Now,
@@ -99,6 +114,7 @@ func (q *Queries) AllocateInvoices(ctx context.Context, arg AllocateInvoicesPara
 		arg.OperationIds,
 		arg.OperationFingerprints,
 		arg.CreatedBys,
+		arg.TaxesMinor,
 		arg.TenantID,
 		arg.SeriesID,
 		arg.IssueDate,
@@ -107,6 +123,9 @@ func (q *Queries) AllocateInvoices(ctx context.Context, arg AllocateInvoicesPara
 		arg.LineDescriptions,
 		arg.LineQuantities,
 		arg.LineUnitAmounts,
+		arg.LineTaxRates,
+		arg.LineTaxTreatments,
+		arg.LineTaxesMinor,
 	)
 	if err != nil {
 		return nil, err
@@ -143,6 +162,16 @@ func (q *Queries) AllocateInvoices(ctx context.Context, arg AllocateInvoicesPara
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -155,7 +184,7 @@ func (q *Queries) AllocateInvoices(ctx context.Context, arg AllocateInvoicesPara
 }
 
 const findInvoiceOfOperation = `-- name: FindInvoiceOfOperation :one
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices WHERE tenant_id = $1 AND operation_id = $2
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices WHERE tenant_id = $1 AND operation_id = $2
 `
 
 type FindInvoiceOfOperationParams struct {
@@ -194,12 +223,22 @@ func (q *Queries) FindInvoiceOfOperation(ctx context.Context, arg FindInvoiceOfO
 		&i.PaymentReference,
 		&i.VoidedAt,
 		&i.VoidReason,
+		&i.SellerRevision,
+		&i.BuyerRevision,
+		&i.TaxMinor,
+		&i.LinesFrom,
+		&i.PaidMinor,
+		&i.CreditedMinor,
+		&i.RefundDueMinor,
+		&i.CreditsInvoiceID,
+		&i.CreditReason,
+		&i.ReplacedBy,
 	)
 	return &i, err
 }
 
 const findInvoicesOfOperations = `-- name: FindInvoicesOfOperations :many
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices WHERE tenant_id = $1 AND operation_id = ANY($2)
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices WHERE tenant_id = $1 AND operation_id = ANY($2)
 `
 
 type FindInvoicesOfOperationsParams struct {
@@ -244,6 +283,16 @@ func (q *Queries) FindInvoicesOfOperations(ctx context.Context, arg FindInvoices
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -256,7 +305,7 @@ func (q *Queries) FindInvoicesOfOperations(ctx context.Context, arg FindInvoices
 }
 
 const getInvoices = `-- name: GetInvoices :many
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices WHERE tenant_id = $1 AND id = ANY($2)
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices WHERE tenant_id = $1 AND id = ANY($2)
 `
 
 type GetInvoicesParams struct {
@@ -301,6 +350,16 @@ func (q *Queries) GetInvoices(ctx context.Context, arg GetInvoicesParams) ([]*In
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -313,9 +372,10 @@ func (q *Queries) GetInvoices(ctx context.Context, arg GetInvoicesParams) ([]*In
 }
 
 const listInvoiceLines = `-- name: ListInvoiceLines :many
-SELECT tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount, settlement_id, settlement_round FROM invoice_lines
-WHERE tenant_id = $1 AND invoice_id = ANY($2)
-ORDER BY invoice_id, position
+SELECT l.tenant_id, l.invoice_id, l.position, l.description, l.quantity, l.unit_price, l.exact_amount, l.settlement_id, l.settlement_round, l.tax_rate, l.tax_treatment, l.tax_minor, l.credits_line FROM invoice_lines l
+JOIN invoices i ON i.tenant_id = l.tenant_id AND i.id = l.invoice_id
+WHERE l.tenant_id = $1 AND l.invoice_id = ANY($2) AND l.position >= i.lines_from
+ORDER BY l.invoice_id, l.position
 `
 
 type ListInvoiceLinesParams struct {
@@ -323,6 +383,7 @@ type ListInvoiceLinesParams struct {
 	InvoiceIds []domain.InvoiceID
 }
 
+// The lines that stand: those that an edit of a draft has replaced come before them, and stay.
 func (q *Queries) ListInvoiceLines(ctx context.Context, arg ListInvoiceLinesParams) ([]*InvoiceLine, error) {
 	rows, err := q.db.Query(ctx, listInvoiceLines, arg.TenantID, arg.InvoiceIds)
 	if err != nil {
@@ -342,6 +403,10 @@ func (q *Queries) ListInvoiceLines(ctx context.Context, arg ListInvoiceLinesPara
 			&i.ExactAmount,
 			&i.SettlementID,
 			&i.SettlementRound,
+			&i.TaxRate,
+			&i.TaxTreatment,
+			&i.TaxMinor,
+			&i.CreditsLine,
 		); err != nil {
 			return nil, err
 		}
@@ -354,26 +419,29 @@ func (q *Queries) ListInvoiceLines(ctx context.Context, arg ListInvoiceLinesPara
 }
 
 const listInvoices = `-- name: ListInvoices :many
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices
 WHERE tenant_id = $1 AND id > $2 AND id < $3
+  AND status <> 'DELETED' AND (status <> 'DRAFT' OR $4::boolean)
 ORDER BY id
-LIMIT $4
+LIMIT $5
 `
 
 type ListInvoicesParams struct {
-	TenantID domain.TenantID
-	AfterID  domain.InvoiceID
-	BeforeID domain.InvoiceID
-	RowLimit int32
+	TenantID   domain.TenantID
+	AfterID    domain.InvoiceID
+	BeforeID   domain.InvoiceID
+	WithDrafts bool
+	RowLimit   int32
 }
 
 // In order of creation. Each filter has a query of its own, and an index in the order of its pages: one
-// query for all would have one plan for all, which reads past every row that its filter leaves out.
+// query for all would have one plan for all, which reads past every row that its filter leaves out. Deleted drafts are left out: they are few.
 func (q *Queries) ListInvoices(ctx context.Context, arg ListInvoicesParams) ([]*Invoice, error) {
 	rows, err := q.db.Query(ctx, listInvoices,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
+		arg.WithDrafts,
 		arg.RowLimit,
 	)
 	if err != nil {
@@ -411,6 +479,16 @@ func (q *Queries) ListInvoices(ctx context.Context, arg ListInvoicesParams) ([]*
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -423,17 +501,19 @@ func (q *Queries) ListInvoices(ctx context.Context, arg ListInvoicesParams) ([]*
 }
 
 const listInvoicesBackward = `-- name: ListInvoicesBackward :many
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices
 WHERE tenant_id = $1 AND id > $2 AND id < $3
+  AND status <> 'DELETED' AND (status <> 'DRAFT' OR $4::boolean)
 ORDER BY id DESC
-LIMIT $4
+LIMIT $5
 `
 
 type ListInvoicesBackwardParams struct {
-	TenantID domain.TenantID
-	AfterID  domain.InvoiceID
-	BeforeID domain.InvoiceID
-	RowLimit int32
+	TenantID   domain.TenantID
+	AfterID    domain.InvoiceID
+	BeforeID   domain.InvoiceID
+	WithDrafts bool
+	RowLimit   int32
 }
 
 func (q *Queries) ListInvoicesBackward(ctx context.Context, arg ListInvoicesBackwardParams) ([]*Invoice, error) {
@@ -441,6 +521,7 @@ func (q *Queries) ListInvoicesBackward(ctx context.Context, arg ListInvoicesBack
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
+		arg.WithDrafts,
 		arg.RowLimit,
 	)
 	if err != nil {
@@ -478,6 +559,16 @@ func (q *Queries) ListInvoicesBackward(ctx context.Context, arg ListInvoicesBack
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -490,10 +581,10 @@ func (q *Queries) ListInvoicesBackward(ctx context.Context, arg ListInvoicesBack
 }
 
 const listInvoicesOfCustomerOfStatus = `-- name: ListInvoicesOfCustomerOfStatus :many
-SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason FROM customers parent
+SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason, invoices.seller_revision, invoices.buyer_revision, invoices.tax_minor, invoices.lines_from, invoices.paid_minor, invoices.credited_minor, invoices.refund_due_minor, invoices.credits_invoice_id, invoices.credit_reason, invoices.replaced_by FROM customers parent
 CROSS JOIN (SELECT $1::text AS status OFFSET 0) AS wanted
 CROSS JOIN LATERAL (
-    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices o
+    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices o
     WHERE o.tenant_id = $2 AND o.customer_id = parent.id
       AND (o.status, o.tenant_id, o.id) > (wanted.status, $2, $3::uuid)
       AND (o.status, o.tenant_id, o.id) < (wanted.status, $2, $4::uuid)
@@ -558,6 +649,16 @@ func (q *Queries) ListInvoicesOfCustomerOfStatus(ctx context.Context, arg ListIn
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -570,10 +671,10 @@ func (q *Queries) ListInvoicesOfCustomerOfStatus(ctx context.Context, arg ListIn
 }
 
 const listInvoicesOfCustomerOfStatusBackward = `-- name: ListInvoicesOfCustomerOfStatusBackward :many
-SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason FROM customers parent
+SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason, invoices.seller_revision, invoices.buyer_revision, invoices.tax_minor, invoices.lines_from, invoices.paid_minor, invoices.credited_minor, invoices.refund_due_minor, invoices.credits_invoice_id, invoices.credit_reason, invoices.replaced_by FROM customers parent
 CROSS JOIN (SELECT $1::text AS status OFFSET 0) AS wanted
 CROSS JOIN LATERAL (
-    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices o
+    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices o
     WHERE o.tenant_id = $2 AND o.customer_id = parent.id
       AND (o.status, o.tenant_id, o.id) > (wanted.status, $2, $3::uuid)
       AND (o.status, o.tenant_id, o.id) < (wanted.status, $2, $4::uuid)
@@ -637,6 +738,16 @@ func (q *Queries) ListInvoicesOfCustomerOfStatusBackward(ctx context.Context, ar
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -649,15 +760,16 @@ func (q *Queries) ListInvoicesOfCustomerOfStatusBackward(ctx context.Context, ar
 }
 
 const listInvoicesOfCustomers = `-- name: ListInvoicesOfCustomers :many
-SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason FROM customers parent
+SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason, invoices.seller_revision, invoices.buyer_revision, invoices.tax_minor, invoices.lines_from, invoices.paid_minor, invoices.credited_minor, invoices.refund_due_minor, invoices.credits_invoice_id, invoices.credit_reason, invoices.replaced_by FROM customers parent
 CROSS JOIN LATERAL (
-    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices o
+    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices o
     WHERE o.tenant_id = $1 AND o.customer_id = parent.id
       AND o.id > $2 AND o.id < $3
+      AND o.status <> 'DELETED' AND (o.status <> 'DRAFT' OR $4::boolean)
     ORDER BY o.id
-    LIMIT $4
+    LIMIT $5
 ) AS invoices
-WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
+WHERE parent.tenant_id = $1 AND parent.id = ANY($6)
 ORDER BY invoices.customer_id, invoices.id
 `
 
@@ -665,6 +777,7 @@ type ListInvoicesOfCustomersParams struct {
 	TenantID    domain.TenantID
 	AfterID     domain.InvoiceID
 	BeforeID    domain.InvoiceID
+	WithDrafts  bool
 	RowLimit    int32
 	CustomerIds []domain.CustomerID
 }
@@ -677,6 +790,7 @@ func (q *Queries) ListInvoicesOfCustomers(ctx context.Context, arg ListInvoicesO
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
+		arg.WithDrafts,
 		arg.RowLimit,
 		arg.CustomerIds,
 	)
@@ -715,6 +829,16 @@ func (q *Queries) ListInvoicesOfCustomers(ctx context.Context, arg ListInvoicesO
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -727,15 +851,16 @@ func (q *Queries) ListInvoicesOfCustomers(ctx context.Context, arg ListInvoicesO
 }
 
 const listInvoicesOfCustomersBackward = `-- name: ListInvoicesOfCustomersBackward :many
-SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason FROM customers parent
+SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason, invoices.seller_revision, invoices.buyer_revision, invoices.tax_minor, invoices.lines_from, invoices.paid_minor, invoices.credited_minor, invoices.refund_due_minor, invoices.credits_invoice_id, invoices.credit_reason, invoices.replaced_by FROM customers parent
 CROSS JOIN LATERAL (
-    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices o
+    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices o
     WHERE o.tenant_id = $1 AND o.customer_id = parent.id
       AND o.id > $2 AND o.id < $3
+      AND o.status <> 'DELETED' AND (o.status <> 'DRAFT' OR $4::boolean)
     ORDER BY o.id DESC
-    LIMIT $4
+    LIMIT $5
 ) AS invoices
-WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
+WHERE parent.tenant_id = $1 AND parent.id = ANY($6)
 ORDER BY invoices.customer_id, invoices.id DESC
 `
 
@@ -743,6 +868,7 @@ type ListInvoicesOfCustomersBackwardParams struct {
 	TenantID    domain.TenantID
 	AfterID     domain.InvoiceID
 	BeforeID    domain.InvoiceID
+	WithDrafts  bool
 	RowLimit    int32
 	CustomerIds []domain.CustomerID
 }
@@ -752,6 +878,7 @@ func (q *Queries) ListInvoicesOfCustomersBackward(ctx context.Context, arg ListI
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
+		arg.WithDrafts,
 		arg.RowLimit,
 		arg.CustomerIds,
 	)
@@ -790,6 +917,16 @@ func (q *Queries) ListInvoicesOfCustomersBackward(ctx context.Context, arg ListI
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -802,9 +939,9 @@ func (q *Queries) ListInvoicesOfCustomersBackward(ctx context.Context, arg ListI
 }
 
 const listInvoicesOfSeries = `-- name: ListInvoicesOfSeries :many
-SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason FROM invoice_series parent
+SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason, invoices.seller_revision, invoices.buyer_revision, invoices.tax_minor, invoices.lines_from, invoices.paid_minor, invoices.credited_minor, invoices.refund_due_minor, invoices.credits_invoice_id, invoices.credit_reason, invoices.replaced_by FROM invoice_series parent
 CROSS JOIN LATERAL (
-    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices i
+    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices i
     WHERE i.tenant_id = $1 AND i.series_id = parent.id
       AND (i.period_start, i.sequence) > ($2::date, $3::bigint)
       AND (i.period_start, i.sequence) < ($4::date, $5::bigint)
@@ -871,6 +1008,16 @@ func (q *Queries) ListInvoicesOfSeries(ctx context.Context, arg ListInvoicesOfSe
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -883,9 +1030,9 @@ func (q *Queries) ListInvoicesOfSeries(ctx context.Context, arg ListInvoicesOfSe
 }
 
 const listInvoicesOfSeriesBackward = `-- name: ListInvoicesOfSeriesBackward :many
-SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason FROM invoice_series parent
+SELECT invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason, invoices.seller_revision, invoices.buyer_revision, invoices.tax_minor, invoices.lines_from, invoices.paid_minor, invoices.credited_minor, invoices.refund_due_minor, invoices.credits_invoice_id, invoices.credit_reason, invoices.replaced_by FROM invoice_series parent
 CROSS JOIN LATERAL (
-    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices i
+    SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices i
     WHERE i.tenant_id = $1 AND i.series_id = parent.id
       AND (i.period_start, i.sequence) > ($2::date, $3::bigint)
       AND (i.period_start, i.sequence) < ($4::date, $5::bigint)
@@ -951,6 +1098,16 @@ func (q *Queries) ListInvoicesOfSeriesBackward(ctx context.Context, arg ListInvo
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -963,7 +1120,7 @@ func (q *Queries) ListInvoicesOfSeriesBackward(ctx context.Context, arg ListInvo
 }
 
 const listInvoicesOfStatus = `-- name: ListInvoicesOfStatus :many
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices
 WHERE tenant_id = $1 AND (status, tenant_id, id) > ($2::text, $1, $3::uuid)
   AND (status, tenant_id, id) < ($2::text, $1, $4::uuid)
 ORDER BY status, id
@@ -1023,6 +1180,16 @@ func (q *Queries) ListInvoicesOfStatus(ctx context.Context, arg ListInvoicesOfSt
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -1035,7 +1202,7 @@ func (q *Queries) ListInvoicesOfStatus(ctx context.Context, arg ListInvoicesOfSt
 }
 
 const listInvoicesOfStatusBackward = `-- name: ListInvoicesOfStatusBackward :many
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices
 WHERE tenant_id = $1 AND (status, tenant_id, id) > ($2::text, $1, $3::uuid)
   AND (status, tenant_id, id) < ($2::text, $1, $4::uuid)
 ORDER BY status DESC, id DESC
@@ -1093,6 +1260,16 @@ func (q *Queries) ListInvoicesOfStatusBackward(ctx context.Context, arg ListInvo
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}

@@ -118,6 +118,24 @@ type Customer struct {
 	CreatedBy            string
 	CreatedAt            time.Time
 	UpdatedAt            domain.Version
+	Address              *domain.Address
+	TaxIDs               []domain.TaxID
+	Revision             int32
+}
+
+type CustomerRevision struct {
+	TenantID             domain.TenantID
+	CustomerID           domain.CustomerID
+	Revision             int32
+	ID                   domain.UUID
+	Name                 string
+	Email                *string
+	Address              *domain.Address
+	TaxIDs               []domain.TaxID
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	MadeBy               string
+	MadeAt               time.Time
 }
 
 type Invoice struct {
@@ -148,6 +166,16 @@ type Invoice struct {
 	PaymentReference     *string
 	VoidedAt             *time.Time
 	VoidReason           *string
+	SellerRevision       *int32
+	BuyerRevision        *int32
+	TaxMinor             domain.Cents
+	LinesFrom            int32
+	PaidMinor            domain.Cents
+	CreditedMinor        domain.Cents
+	RefundDueMinor       domain.Cents
+	CreditsInvoiceID     *domain.InvoiceID
+	CreditReason         *string
+	ReplacedBy           *domain.InvoiceID
 }
 
 type InvoiceHistory struct {
@@ -175,6 +203,24 @@ type InvoiceLine struct {
 	ExactAmount     domain.Decimal
 	SettlementID    *domain.SettlementID
 	SettlementRound *int32
+	TaxRate         *domain.Decimal
+	TaxTreatment    *domain.TaxTreatment
+	TaxMinor        domain.Cents
+	CreditsLine     *int32
+}
+
+type InvoicePayment struct {
+	TenantID             domain.TenantID
+	ID                   domain.UUID
+	InvoiceID            domain.InvoiceID
+	AmountMinor          domain.Cents
+	Currency             domain.CurrencyCode
+	Provider             *string
+	Reference            string
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	RecordedBy           string
+	RecordedAt           time.Time
 }
 
 type InvoiceSeries struct {
@@ -352,6 +398,30 @@ type Refund struct {
 	CreatedAt         time.Time
 	EndedAt           *time.Time
 	UpdatedAt         domain.Version
+}
+
+type Seller struct {
+	TenantID  domain.TenantID
+	Name      string
+	Email     *string
+	Address   *domain.Address
+	TaxIDs    []domain.TaxID
+	Revision  int32
+	UpdatedAt domain.Version
+}
+
+type SellerRevision struct {
+	TenantID             domain.TenantID
+	Revision             int32
+	ID                   domain.UUID
+	Name                 string
+	Email                *string
+	Address              *domain.Address
+	TaxIDs               []domain.TaxID
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	MadeBy               string
+	MadeAt               time.Time
 }
 
 type SeriesCounter struct {

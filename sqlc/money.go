@@ -11,12 +11,48 @@ func (i *Invoice) Total() domain.Money {
 	return domain.Money{AmountMinor: i.TotalMinor, Currency: i.Currency}
 }
 
-// AmountDue is what is left to pay.
+// TaxTotal is the sum of the lines' taxes.
+func (i *Invoice) TaxTotal() domain.Money {
+	return domain.Money{AmountMinor: i.TaxMinor, Currency: i.Currency}
+}
+
+// NetTotal is the total without its tax.
+func (i *Invoice) NetTotal() domain.Money {
+	return domain.Money{AmountMinor: i.TotalMinor - i.TaxMinor, Currency: i.Currency}
+}
+
+// AmountDue is what is left to pay: of what is not credited, what is not paid.
 func (i *Invoice) AmountDue() domain.Money {
-	if i.Status.Owes() {
-		return i.Total()
+	if !i.Status.Owes() {
+		return domain.Money{Currency: i.Currency}
 	}
-	return domain.Money{Currency: i.Currency}
+	return domain.Money{AmountMinor: i.TotalMinor - i.CreditedMinor - (i.PaidMinor - i.RefundDueMinor), Currency: i.Currency}
+}
+
+// AmountPaid is what the payments sum to.
+func (i *Invoice) AmountPaid() domain.Money {
+	return domain.Money{AmountMinor: i.PaidMinor, Currency: i.Currency}
+}
+
+// AmountCredited is what the credit notes sum to.
+func (i *Invoice) AmountCredited() domain.Money {
+	return domain.Money{AmountMinor: i.CreditedMinor, Currency: i.Currency}
+}
+
+// CreditLeft is what can still be credited.
+func (i *Invoice) CreditLeft() domain.Money {
+	return domain.Money{AmountMinor: i.TotalMinor - i.CreditedMinor, Currency: i.Currency}
+}
+
+// RefundDue is what of a credit note, or of all that credit an invoice, is to be given back: it was
+// paid already.
+func (i *Invoice) RefundDue() domain.Money {
+	return domain.Money{AmountMinor: i.RefundDueMinor, Currency: i.Currency}
+}
+
+// Amount is what was paid.
+func (p *InvoicePayment) Amount() domain.Money {
+	return domain.Money{AmountMinor: p.AmountMinor, Currency: p.Currency}
 }
 
 // UnitPrice is what one costs.

@@ -28,7 +28,7 @@ func (q *Queries) EveryInvoiceReference(ctx context.Context, arg EveryInvoiceRef
 }
 
 const everyInvoiceToLookAt = `-- name: EveryInvoiceToLookAt :many
-SELECT i.tenant_id, i.id, i.customer_id, i.kind, i.status, i.series_id, i.period_start, i.sequence, i.number, i.issue_date, i.currency, i.total_minor, i.rounding_adjustment, i.operation_id, i.operation_fingerprint, i.created_by, i.created_at, i.updated_at, i.usage_month, i.waived_by, i.waive_reason, i.exemption_id, i.waive_verified_at, i.paid_at, i.payment_reference, i.voided_at, i.void_reason FROM invoices i
+SELECT i.tenant_id, i.id, i.customer_id, i.kind, i.status, i.series_id, i.period_start, i.sequence, i.number, i.issue_date, i.currency, i.total_minor, i.rounding_adjustment, i.operation_id, i.operation_fingerprint, i.created_by, i.created_at, i.updated_at, i.usage_month, i.waived_by, i.waive_reason, i.exemption_id, i.waive_verified_at, i.paid_at, i.payment_reference, i.voided_at, i.void_reason, i.seller_revision, i.buyer_revision, i.tax_minor, i.lines_from, i.paid_minor, i.credited_minor, i.refund_due_minor, i.credits_invoice_id, i.credit_reason, i.replaced_by FROM invoices i
 JOIN billing_periods p ON p.tenant_id = i.tenant_id AND p.customer_id = i.customer_id AND p.month = i.usage_month
 LEFT JOIN billing_exemptions e ON e.tenant_id = i.tenant_id AND e.customer_id = i.customer_id AND e.ended_at IS NULL
 WHERE i.id > $1 AND (i.status = 'OPEN' OR i.waived_by = 'EXEMPTION')
@@ -83,6 +83,16 @@ func (q *Queries) EveryInvoiceToLookAt(ctx context.Context, arg EveryInvoiceToLo
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -124,7 +134,7 @@ func (q *Queries) FindInvoiceMove(ctx context.Context, arg FindInvoiceMoveParams
 }
 
 const findMonthlyInvoice = `-- name: FindMonthlyInvoice :one
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices WHERE tenant_id = $1 AND customer_id = $2 AND usage_month = $3 AND kind = 'USAGE'
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices WHERE tenant_id = $1 AND customer_id = $2 AND usage_month = $3 AND kind = 'USAGE'
 `
 
 type FindMonthlyInvoiceParams struct {
@@ -164,6 +174,16 @@ func (q *Queries) FindMonthlyInvoice(ctx context.Context, arg FindMonthlyInvoice
 		&i.PaymentReference,
 		&i.VoidedAt,
 		&i.VoidReason,
+		&i.SellerRevision,
+		&i.BuyerRevision,
+		&i.TaxMinor,
+		&i.LinesFrom,
+		&i.PaidMinor,
+		&i.CreditedMinor,
+		&i.RefundDueMinor,
+		&i.CreditsInvoiceID,
+		&i.CreditReason,
+		&i.ReplacedBy,
 	)
 	return &i, err
 }
@@ -208,7 +228,7 @@ SET status = $1, total_minor = $2, rounding_adjustment = $3,
     waived_by = $4, exemption_id = $5, waive_verified_at = NULL, updated_at = $6
 WHERE tenant_id = $7 AND id = $8
   AND status = ANY($9) AND updated_at = $10
-RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason
+RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by
 `
 
 type FoldIntoInvoiceParams struct {
@@ -268,6 +288,16 @@ func (q *Queries) FoldIntoInvoice(ctx context.Context, arg FoldIntoInvoiceParams
 		&i.PaymentReference,
 		&i.VoidedAt,
 		&i.VoidReason,
+		&i.SellerRevision,
+		&i.BuyerRevision,
+		&i.TaxMinor,
+		&i.LinesFrom,
+		&i.PaidMinor,
+		&i.CreditedMinor,
+		&i.RefundDueMinor,
+		&i.CreditsInvoiceID,
+		&i.CreditReason,
+		&i.ReplacedBy,
 	)
 	return &i, err
 }
@@ -334,7 +364,7 @@ INSERT INTO invoice_lines (tenant_id, invoice_id, position, description, quantit
 SELECT $1, $2, (
     SELECT coalesce(max(l.position), 0) + 1 FROM invoice_lines l WHERE l.tenant_id = $1 AND l.invoice_id = $2
 ), $3, $4, $5, $6, $7, $8
-RETURNING tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount, settlement_id, settlement_round
+RETURNING tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount, settlement_id, settlement_round, tax_rate, tax_treatment, tax_minor, credits_line
 `
 
 type InsertSettlementLineParams struct {
@@ -371,6 +401,10 @@ func (q *Queries) InsertSettlementLine(ctx context.Context, arg InsertSettlement
 		&i.ExactAmount,
 		&i.SettlementID,
 		&i.SettlementRound,
+		&i.TaxRate,
+		&i.TaxTreatment,
+		&i.TaxMinor,
+		&i.CreditsLine,
 	)
 	return &i, err
 }
@@ -379,14 +413,16 @@ const insertUsageInvoice = `-- name: InsertUsageInvoice :one
 INSERT INTO invoices (
     tenant_id, id, customer_id, kind, status, usage_month, currency, total_minor, rounding_adjustment,
     waived_by, exemption_id, operation_id, operation_fingerprint, created_by, created_at, updated_at,
-    series_id, period_start, sequence, number, issue_date
+    series_id, period_start, sequence, number, issue_date, seller_revision, buyer_revision
 )
 VALUES (
     $1, $2, $3, $4, $5, $6, $7, $8, $9,
     $10, $11, $12, $13, $14, $15, $16,
-    $17, $18, $19, $20, $21
+    $17, $18, $19, $20::text, $21,
+    (SELECT s.revision FROM sellers s WHERE s.tenant_id = $1 AND $20::text IS NOT NULL),
+    (SELECT c.revision FROM customers c WHERE c.tenant_id = $1 AND c.id = $3 AND $20::text IS NOT NULL)
 )
-RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason
+RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by
 `
 
 type InsertUsageInvoiceParams struct {
@@ -414,7 +450,8 @@ type InsertUsageInvoiceParams struct {
 }
 
 // The month's invoice, or one of its own for a residual. The unique index on the month decides
-// between two first folds: the loser is refused like any other, and reads everything again.
+// between two first folds: the loser is refused like any other, and reads everything again. With its
+// number it is given the parties of now.
 func (q *Queries) InsertUsageInvoice(ctx context.Context, arg InsertUsageInvoiceParams) (*Invoice, error) {
 	row := q.db.QueryRow(ctx, insertUsageInvoice,
 		arg.TenantID,
@@ -468,6 +505,16 @@ func (q *Queries) InsertUsageInvoice(ctx context.Context, arg InsertUsageInvoice
 		&i.PaymentReference,
 		&i.VoidedAt,
 		&i.VoidReason,
+		&i.SellerRevision,
+		&i.BuyerRevision,
+		&i.TaxMinor,
+		&i.LinesFrom,
+		&i.PaidMinor,
+		&i.CreditedMinor,
+		&i.RefundDueMinor,
+		&i.CreditsInvoiceID,
+		&i.CreditReason,
+		&i.ReplacedBy,
 	)
 	return &i, err
 }
@@ -516,7 +563,7 @@ func (q *Queries) ListInvoiceHistory(ctx context.Context, arg ListInvoiceHistory
 }
 
 const listLookedAtInvoices = `-- name: ListLookedAtInvoices :many
-SELECT i.tenant_id, i.id, i.customer_id, i.kind, i.status, i.series_id, i.period_start, i.sequence, i.number, i.issue_date, i.currency, i.total_minor, i.rounding_adjustment, i.operation_id, i.operation_fingerprint, i.created_by, i.created_at, i.updated_at, i.usage_month, i.waived_by, i.waive_reason, i.exemption_id, i.waive_verified_at, i.paid_at, i.payment_reference, i.voided_at, i.void_reason FROM invoices i
+SELECT i.tenant_id, i.id, i.customer_id, i.kind, i.status, i.series_id, i.period_start, i.sequence, i.number, i.issue_date, i.currency, i.total_minor, i.rounding_adjustment, i.operation_id, i.operation_fingerprint, i.created_by, i.created_at, i.updated_at, i.usage_month, i.waived_by, i.waive_reason, i.exemption_id, i.waive_verified_at, i.paid_at, i.payment_reference, i.voided_at, i.void_reason, i.seller_revision, i.buyer_revision, i.tax_minor, i.lines_from, i.paid_minor, i.credited_minor, i.refund_due_minor, i.credits_invoice_id, i.credit_reason, i.replaced_by FROM invoices i
 JOIN billing_periods p ON p.tenant_id = i.tenant_id AND p.customer_id = i.customer_id AND p.month = i.usage_month
 WHERE i.tenant_id = $1 AND i.customer_id = $2
   AND (i.status = 'OPEN' OR i.waived_by = 'EXEMPTION' AND (i.waive_verified_at IS NULL OR p.closed_at IS NULL))
@@ -567,6 +614,16 @@ func (q *Queries) ListLookedAtInvoices(ctx context.Context, arg ListLookedAtInvo
 			&i.PaymentReference,
 			&i.VoidedAt,
 			&i.VoidReason,
+			&i.SellerRevision,
+			&i.BuyerRevision,
+			&i.TaxMinor,
+			&i.LinesFrom,
+			&i.PaidMinor,
+			&i.CreditedMinor,
+			&i.RefundDueMinor,
+			&i.CreditsInvoiceID,
+			&i.CreditReason,
+			&i.ReplacedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -579,7 +636,7 @@ func (q *Queries) ListLookedAtInvoices(ctx context.Context, arg ListLookedAtInvo
 }
 
 const lockInvoice = `-- name: LockInvoice :one
-SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason FROM invoices WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE
+SELECT tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by FROM invoices WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE
 `
 
 type LockInvoiceParams struct {
@@ -619,6 +676,16 @@ func (q *Queries) LockInvoice(ctx context.Context, arg LockInvoiceParams) (*Invo
 		&i.PaymentReference,
 		&i.VoidedAt,
 		&i.VoidReason,
+		&i.SellerRevision,
+		&i.BuyerRevision,
+		&i.TaxMinor,
+		&i.LinesFrom,
+		&i.PaidMinor,
+		&i.CreditedMinor,
+		&i.RefundDueMinor,
+		&i.CreditsInvoiceID,
+		&i.CreditReason,
+		&i.ReplacedBy,
 	)
 	return &i, err
 }
@@ -628,13 +695,18 @@ UPDATE invoices
 SET status = $1, updated_at = $2,
     waived_by = $3, waive_reason = $4, exemption_id = $5, waive_verified_at = NULL,
     paid_at = $6, payment_reference = $7,
-    voided_at = $8, void_reason = $9,
-    series_id = coalesce($10, series_id), period_start = coalesce($11, period_start),
-    sequence = coalesce($12, sequence), number = coalesce($13, number),
-    issue_date = coalesce($14, issue_date)
-WHERE tenant_id = $15 AND id = $16
-  AND status = ANY($17) AND updated_at = $18
-RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason
+    voided_at = $8, void_reason = $9, replaced_by = $10,
+    paid_minor = $11, credited_minor = $12, refund_due_minor = $13,
+    series_id = coalesce($14, series_id), period_start = coalesce($15, period_start),
+    sequence = coalesce($16, sequence), number = coalesce($17, number),
+    issue_date = coalesce($18, issue_date),
+    seller_revision = coalesce(seller_revision, (SELECT s.revision FROM sellers s WHERE s.tenant_id = $19 AND $17::text IS NOT NULL)),
+    buyer_revision = coalesce(buyer_revision, (
+        SELECT c.revision FROM customers c
+        WHERE c.tenant_id = $19 AND c.id = invoices.customer_id AND $17::text IS NOT NULL))
+WHERE invoices.tenant_id = $19 AND invoices.id = $20
+  AND invoices.status = ANY($21) AND invoices.updated_at = $22
+RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by
 `
 
 type MoveInvoiceParams struct {
@@ -647,6 +719,10 @@ type MoveInvoiceParams struct {
 	PaymentReference  *string
 	VoidedAt          *time.Time
 	VoidReason        *string
+	ReplacedBy        *domain.InvoiceID
+	PaidMinor         domain.Cents
+	CreditedMinor     domain.Cents
+	RefundDueMinor    domain.Cents
 	SeriesID          *domain.SeriesID
 	PeriodStart       *domain.Date
 	Sequence          *int64
@@ -658,7 +734,7 @@ type MoveInvoiceParams struct {
 	ExpectedUpdatedAt domain.Version
 }
 
-// The guarded update of every other move.
+// The guarded update of every other move. A number that is given freezes the parties of now.
 func (q *Queries) MoveInvoice(ctx context.Context, arg MoveInvoiceParams) (*Invoice, error) {
 	row := q.db.QueryRow(ctx, moveInvoice,
 		arg.ToStatus,
@@ -670,6 +746,10 @@ func (q *Queries) MoveInvoice(ctx context.Context, arg MoveInvoiceParams) (*Invo
 		arg.PaymentReference,
 		arg.VoidedAt,
 		arg.VoidReason,
+		arg.ReplacedBy,
+		arg.PaidMinor,
+		arg.CreditedMinor,
+		arg.RefundDueMinor,
 		arg.SeriesID,
 		arg.PeriodStart,
 		arg.Sequence,
@@ -709,6 +789,16 @@ func (q *Queries) MoveInvoice(ctx context.Context, arg MoveInvoiceParams) (*Invo
 		&i.PaymentReference,
 		&i.VoidedAt,
 		&i.VoidReason,
+		&i.SellerRevision,
+		&i.BuyerRevision,
+		&i.TaxMinor,
+		&i.LinesFrom,
+		&i.PaidMinor,
+		&i.CreditedMinor,
+		&i.RefundDueMinor,
+		&i.CreditsInvoiceID,
+		&i.CreditReason,
+		&i.ReplacedBy,
 	)
 	return &i, err
 }
@@ -749,7 +839,7 @@ const verifyWaive = `-- name: VerifyWaive :one
 UPDATE invoices
 SET waive_verified_at = $1, exemption_id = $2, updated_at = $3
 WHERE tenant_id = $4 AND id = $5 AND status = 'WAIVED' AND waived_by = 'EXEMPTION' AND updated_at = $6
-RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason
+RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by
 `
 
 type VerifyWaiveParams struct {
@@ -801,6 +891,16 @@ func (q *Queries) VerifyWaive(ctx context.Context, arg VerifyWaiveParams) (*Invo
 		&i.PaymentReference,
 		&i.VoidedAt,
 		&i.VoidReason,
+		&i.SellerRevision,
+		&i.BuyerRevision,
+		&i.TaxMinor,
+		&i.LinesFrom,
+		&i.PaidMinor,
+		&i.CreditedMinor,
+		&i.RefundDueMinor,
+		&i.CreditsInvoiceID,
+		&i.CreditReason,
+		&i.ReplacedBy,
 	)
 	return &i, err
 }

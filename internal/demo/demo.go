@@ -29,7 +29,7 @@ type Demo struct {
 	Product  domain.ProductID
 	Orders   map[string]domain.OrderID // one to try each move on
 
-	ProductVersion time.Time
+	ProductVersion, PersonVersion, SellerVersion time.Time
 
 	Token    domain.TokenID               // one to rotate and to revoke; zero where nobody made it
 	Keys     map[string]domain.APIKeyID   // one to try each mutation on
@@ -125,7 +125,10 @@ func (d *Demo) seedUsage(ctx context.Context, caller auth.Caller, s *invoicing.S
 	if err := seedSeries(ctx, caller, s); err != nil {
 		return err
 	}
-	for _, name := range []string{"pay", "waive", "void"} {
+	if err := d.seedDrafts(ctx, caller, s); err != nil {
+		return err
+	}
+	for _, name := range []string{"pay", "waive", "void", "credit"} {
 		key := "demo to " + name
 		out, err := s.Allocate(ctx, caller, invoicing.AllocateInvoiceInput{
 			SeriesID: series.Value.ID, CustomerID: d.Customer, Currency: "EUR", IdempotencyKey: &key,
@@ -152,6 +155,32 @@ func seedSeries(ctx context.Context, caller auth.Caller, s *invoicing.Service) e
 			return err
 		}
 	}
+	return nil
+}
+
+// seedDrafts makes drafts, and what else has a version, for the mutations of an invoice's life.
+func (d *Demo) seedDrafts(ctx context.Context, caller auth.Caller, s *invoicing.Service) error {
+	for _, name := range []string{"edit", "delete", "finalize"} {
+		key := "demo to " + name
+		out, err := s.CreateDraft(ctx, caller, invoicing.CreateDraftInvoiceInput{
+			CustomerID: d.Customer, Currency: "EUR", IdempotencyKey: &key,
+			Lines: []domain.InvoiceLineInput{{Description: "Chess board", Quantity: 1, UnitAmountMinor: 1900}},
+		})
+		if err != nil {
+			return err
+		}
+		d.Invoices[name] = out.Value
+	}
+	rename, err := s.CreateCustomer(ctx, caller, invoicing.CreateCustomerInput{Name: "Customer to rename", Currency: "EUR", IdempotencyKey: new("demo to rename")})
+	if err != nil {
+		return err
+	}
+	d.People["rename"], d.PersonVersion = rename.Value.ID, rename.Value.UpdatedAt.Time
+	seller, err := s.Seller(ctx, caller)
+	if err != nil {
+		return err
+	}
+	d.SellerVersion = seller.UpdatedAt.Time
 	return nil
 }
 
@@ -257,7 +286,23 @@ mutation GrantBillingExemption($input: GrantBillingExemptionInput!) {
   }
 }
 `, map[string]any{"customerId": d.People["charge again"]}),
-		invoiceMove("RecordInvoicePayment", "recordInvoicePayment", map[string]any{"invoiceId": d.Invoices["pay"].ID, "amountMinor": "1900", "reference": "Bank 17"}),
+		invoiceMove("CreateDraftInvoice", "createDraftInvoice", map[string]any{"customerId": d.Customer, "currency": "EUR", "lines": taxedLines}),
+		invoiceMove("UpdateDraftInvoice", "updateDraftInvoice", map[string]any{
+			"invoiceId": d.Invoices["edit"].ID, "version": domain.FormatTime(d.Invoices["edit"].UpdatedAt.Time), "lines": taxedLines,
+		}),
+		invoiceMove("DeleteDraftInvoice", "deleteDraftInvoice", map[string]any{"invoiceId": d.Invoices["delete"].ID, "reason": "Not wanted any more"}),
+		invoiceMove("FinalizeInvoice", "finalizeInvoice", map[string]any{"invoiceId": d.Invoices["finalize"].ID}),
+		invoiceMove("RecordInvoicePayment", "recordInvoicePayment", map[string]any{"invoiceId": d.Invoices["pay"].ID, "amountMinor": "900", "reference": "Bank 17"}),
+		tab("IssueCreditNote", `# Of an amount, of lines, or (neither) of all that is left.
+mutation IssueCreditNote($input: IssueCreditNoteInput!) {
+  issueCreditNote(input: $input) {
+    creditNote { number total { formatted } refundDue { formatted } lines { description gross { formatted } } }
+    invoice { number status amountDue { formatted } amountCredited { formatted } }
+    replayed
+    userErrors { code message path ... on CreditTooLargeError { creditLeft { formatted } } }
+  }
+}
+`, map[string]any{"invoiceId": d.Invoices["credit"].ID, "amountMinor": "400", "reason": "A scratch"}),
 		invoiceMove("WaiveInvoice", "waiveInvoice", map[string]any{
 			"invoiceId": d.Invoices["waive"].ID, "version": domain.FormatTime(d.Invoices["waive"].UpdatedAt.Time), "reason": "Goodwill",
 		}),
@@ -318,6 +363,26 @@ mutation RotateAccessToken($input: RotateAccessTokenInput!) {
   }
 }
 `, map[string]any{"name": "Bishop Ltd", "currency": "GBP", "timeZone": "Europe/London"}),
+		tab("UpdateCustomer", `# Invoices that have a number keep the buyer as it was.
+mutation UpdateCustomer($input: UpdateCustomerInput!) {
+  updateCustomer(input: $input) {
+    customer { id name address { line1 city country } taxIds { scheme value } version }
+    replayed
+    userErrors { code message path }
+  }
+}
+`, map[string]any{"customerId": d.People["rename"], "version": domain.FormatTime(d.PersonVersion), "name": "Knight AG", "address": sellerAddress}),
+		tab("UpdateSeller", `# What the tenant is on its next invoices.
+mutation UpdateSeller($input: UpdateSellerInput!) {
+  updateSeller(input: $input) {
+    seller { name address { line1 city country } taxIds { scheme value } version }
+    replayed
+    userErrors { code message path }
+  }
+}
+`, map[string]any{
+			"version": domain.FormatTime(d.SellerVersion), "address": sellerAddress, "taxIds": []any{map[string]any{"scheme": "VAT", "value": "DE000000000"}},
+		}),
 		tab("CreateInvoiceSeries", `# A code is taken once: run it again, and the answer is CODE_TAKEN.
 mutation CreateInvoiceSeries($input: CreateInvoiceSeriesInput!) {
   createInvoiceSeries(input: $input) {
@@ -329,6 +394,15 @@ mutation CreateInvoiceSeries($input: CreateInvoiceSeriesInput!) {
 `, map[string]any{"code": "WEB", "reset": "YEARLY", "format": "{CODE}/{YYYY}/{N:6}", "timeZone": "Europe/Berlin"}),
 	}
 }
+
+// What the tabs of drafts and parties begin with.
+var (
+	taxedLines = []any{
+		map[string]any{"description": "Chess set", "quantity": 1, "unitAmountMinor": "4950", "taxRate": "19"},
+		map[string]any{"description": "Book", "quantity": 1, "unitAmountMinor": "2140", "taxRate": "7", "taxTreatment": "INCLUSIVE"},
+	}
+	sellerAddress = map[string]any{"line1": "Turmweg 1", "postalCode": "10115", "city": "Berlin", "country": "DE"}
+)
 
 // move is a tab that moves an order.
 func move(title, field string, input map[string]any) web.Tab {

@@ -21,6 +21,16 @@ var invariants = []string{
 	"COUNTER_MATCHES_DATA",  // the next number of a series follows its last
 	"OPERATION_ONCE",        // an operation took effect once
 
+	"TAX_IS_SUM_OF_LINES",        // an invoice's tax is the sum of its lines'
+	"DRAFT_NOT_NUMBERED",         // a draft has no number
+	"PARTIES_FROZEN",             // what has a number has the seller and the buyer of its moment, and nothing else has
+	"PARTY_IS_ITS_LAST_REVISION", // a seller or a customer is what its last revision says
+	"PAYMENTS_ACCOUNTED_FOR",     // what is paid is the sum of the payments
+	"CREDITS_ACCOUNTED_FOR",      // what is credited is the sum of the credit notes, and no more than the total or a line
+	"SETTLED_EXACTLY",            // what is paid was paid and credited for exactly what it asked, and nothing for more
+	"REPLACEMENT_STANDS",         // only what is void is replaced, by another invoice of its customer
+	"INVOICE_HISTORY_LEGAL",      // an invoice's steps are those of the state machine, none missing
+
 	"ORDER_TOTAL_IS_SUM_OF_LINES", // an order's total is the sum of its lines
 	"ORDER_ONE_PER_KEY",           // a key placed one order
 	"ORDER_HISTORY_LEGAL",         // an order's steps are those of the state machine, none missing
@@ -62,6 +72,13 @@ func Check(ctx context.Context, db *txn.DB, tenant domain.TenantID) (*Report, er
 		report := &Report{Invariants: invariants}
 		rows, err := q.EveryInvoicingViolation(ctx, sqlc.EveryInvoicingViolationParams{TenantID: tenant})
 		for _, row := range rows {
+			report.add(violation(*row))
+		}
+		if err != nil {
+			return report, err
+		}
+		ofLives, err := q.EveryInvoiceLifeViolation(ctx, sqlc.EveryInvoiceLifeViolationParams{TenantID: tenant})
+		for _, row := range ofLives {
 			report.add(violation(*row))
 		}
 		if err != nil {

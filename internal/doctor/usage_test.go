@@ -142,7 +142,7 @@ var usageDamages = []damage{
 	{
 		name: "an invoice is voided, and its settlement not given back",
 		sql:  []string{`UPDATE invoices SET status = 'VOID', void_reason = 'x', voided_at = updated_at WHERE id = @acc`},
-		want: []string{"USAGE_CONSERVED set1 key1"}, says: "stands on invoices 0 times with 0",
+		want: []string{"INVOICE_HISTORY_LEGAL acc", "USAGE_CONSERVED set1 key1"}, says: "the invoice is VOID, and nothing says how it came there",
 	},
 	{
 		name: "a settlement is pending, and billed",

@@ -35,6 +35,8 @@ const (
 	CodeAmountMismatch       Code = "AMOUNT_MISMATCH"
 	CodeMonthNotOver         Code = "MONTH_NOT_OVER"
 	CodeTokenEnded           Code = "TOKEN_ENDED"
+	CodeReferenceTaken       Code = "REFERENCE_TAKEN"
+	CodeCreditTooLarge       Code = "CREDIT_TOO_LARGE"
 )
 
 // Codes of what no payload can answer: they are errors of the response.
@@ -60,6 +62,7 @@ var forUser = map[Code]bool{
 	CodePaymentInProgress: true, CodeRefundTooLarge: true,
 	CodeKeyRevoked: true, CodeOutOfRange: true, CodeEventConflict: true, CodeAlreadyExempt: true, CodeNotExempt: true,
 	CodeAmountMismatch: true, CodeMonthNotOver: true, CodeSeriesExhausted: true, CodePresetViolated: true, CodeTokenEnded: true,
+	CodeReferenceTaken: true, CodeCreditTooLarge: true,
 }
 
 // UserError is what a payload's userErrors hold: the interface of that name in the schema. Its

@@ -6,27 +6,33 @@ import (
 	"strconv"
 )
 
-// InvoiceStatus is where an invoice stands. An invoice that was allocated directly starts as
-// PENDING, a month's as OPEN.
+// InvoiceStatus is where an invoice stands. A draft starts as DRAFT, an invoice that was allocated
+// directly as PENDING, a month's as OPEN, and a credit note is ISSUED.
 type InvoiceStatus string
 
 // The states of an invoice.
 const (
+	InvoiceDraft   InvoiceStatus = "DRAFT"   // written, without a number
+	InvoiceDeleted InvoiceStatus = "DELETED" // a draft that was given up
 	InvoiceOpen    InvoiceStatus = "OPEN"    // a month that still accrues, without a number
 	InvoicePending InvoiceStatus = "PENDING" // final and numbered, awaiting payment
-	InvoicePaid    InvoiceStatus = "PAID"
-	InvoiceWaived  InvoiceStatus = "WAIVED" // recorded, nothing due; the total is still the sum of its lines
+	InvoicePaid    InvoiceStatus = "PAID"    // nothing is left to pay, by payments and credits
+	InvoiceWaived  InvoiceStatus = "WAIVED"  // recorded, nothing due; the total is still the sum of its lines
 	InvoiceVoid    InvoiceStatus = "VOID"
+	InvoiceIssued  InvoiceStatus = "ISSUED" // a credit note
 )
 
 // InvoiceStatuses are all of them.
-var InvoiceStatuses = []InvoiceStatus{InvoiceOpen, InvoicePending, InvoicePaid, InvoiceWaived, InvoiceVoid}
+var InvoiceStatuses = []InvoiceStatus{
+	InvoiceDraft, InvoiceDeleted, InvoiceOpen, InvoicePending, InvoicePaid, InvoiceWaived, InvoiceVoid, InvoiceIssued,
+}
 
-// invoiceSources is the state machine: from where each status may be reached. PAID and VOID are
-// final.
+// invoiceSources is the state machine: from where each status may be reached. DELETED, PAID, VOID and
+// ISSUED are final.
 var invoiceSources = map[InvoiceStatus][]InvoiceStatus{
+	InvoiceDeleted: {InvoiceDraft},
 	InvoiceOpen:    {InvoiceWaived},
-	InvoicePending: {InvoiceOpen, InvoiceWaived},
+	InvoicePending: {InvoiceDraft, InvoiceOpen, InvoiceWaived},
 	InvoicePaid:    {InvoiceOpen, InvoicePending},
 	InvoiceWaived:  {InvoiceOpen, InvoicePending},
 	InvoiceVoid:    {InvoiceOpen, InvoicePending, InvoiceWaived},
@@ -40,9 +46,14 @@ func (s InvoiceStatus) CheckMove(to InvoiceStatus) error {
 	if slices.Contains(to.Sources(), s) {
 		return nil
 	}
+	return IllegalInvoiceMove(s, to)
+}
+
+// IllegalInvoiceMove refuses a move of an invoice, naming both states.
+func IllegalInvoiceMove(from, to InvoiceStatus) error {
 	return &IllegalInvoiceTransitionError{
-		Refusal: *Refuse(CodeIllegalTransition, Input("invoiceId"), "an invoice that is %s cannot become %s", s, to),
-		From:    s, To: to,
+		Refusal: *Refuse(CodeIllegalTransition, Input("invoiceId"), "an invoice that is %s cannot become %s", from, to),
+		From:    from, To: to,
 	}
 }
 
@@ -54,6 +65,9 @@ type IllegalInvoiceTransitionError struct {
 
 // Owes says whether an invoice that stands here is to be paid.
 func (s InvoiceStatus) Owes() bool { return s == InvoiceOpen || s == InvoicePending }
+
+// Draft says whether an invoice that stands here was never more than a draft.
+func (s InvoiceStatus) Draft() bool { return s == InvoiceDraft || s == InvoiceDeleted }
 
 // WaiveCause is why an invoice is waived. Only an exemption's is verified, swept and reinstated.
 const (
@@ -114,9 +128,10 @@ type InvoiceKind string
 
 // The kinds.
 const (
-	InvoiceDirect   InvoiceKind = "DIRECT"   // allocated with its lines by allocateInvoice
-	InvoiceUsage    InvoiceKind = "USAGE"    // a customer's month, which usage is folded into
-	InvoiceResidual InvoiceKind = "RESIDUAL" // usage that could not be folded into its month any more
+	InvoiceDirect     InvoiceKind = "DIRECT"      // allocated with its lines, or finalised from a draft
+	InvoiceUsage      InvoiceKind = "USAGE"       // a customer's month, which usage is folded into
+	InvoiceResidual   InvoiceKind = "RESIDUAL"    // usage that could not be folded into its month any more
+	InvoiceCreditNote InvoiceKind = "CREDIT_NOTE" // takes back from an invoice
 )
 
 // SeriesDocument is what a series numbers: a series of one never numbers the other.
@@ -128,11 +143,15 @@ const (
 	DocumentCreditNote SeriesDocument = "CREDIT_NOTE"
 )
 
-// InvoiceLineInput is a line as the client states it. A negative unit amount is a discount.
+// InvoiceLineInput is a line as the client states it. A negative unit amount is a discount. What
+// was added after the first release is left out of the canonical form where it is not given, so
+// that old keys still name their input.
 type InvoiceLineInput struct {
-	Description     string `json:"description"`
-	Quantity        int32  `json:"quantity"`
-	UnitAmountMinor Cents  `json:"unitAmountMinor"`
+	Description     string        `json:"description"`
+	Quantity        int32         `json:"quantity"`
+	UnitAmountMinor Cents         `json:"unitAmountMinor"`
+	TaxRate         *Decimal      `json:"taxRate,omitempty"`
+	TaxTreatment    *TaxTreatment `json:"taxTreatment,omitempty"`
 }
 
 // Amount is quantity × unit amount, or an AMOUNT_OVERFLOW.
@@ -144,34 +163,64 @@ const MaxInvoiceLines = 1000
 // maxDescription is the longest description of a line, in characters.
 const maxDescription = 500
 
+// InvoiceAmounts are what lines come to: their gross amounts sum to Total, their taxes to Tax.
+type InvoiceAmounts struct {
+	Total, Tax Cents
+	Lines      []LineAmounts
+}
+
+// add adds a line.
+func (a *InvoiceAmounts) add(line LineAmounts) (err error) {
+	if a.Total, err = a.Total.Add(line.Gross); err != nil {
+		return err
+	}
+	a.Tax, err = a.Tax.Add(line.Tax)
+	a.Lines = append(a.Lines, line)
+	return err
+}
+
 // TotalOfLines checks the lines and adds them up. Errors name each line at fault by its path.
-func TotalOfLines(lines []InvoiceLineInput) (total Cents, err error) {
+func TotalOfLines(lines []InvoiceLineInput) (sum InvoiceAmounts, err error) {
 	if len(lines) == 0 || len(lines) > MaxInvoiceLines {
-		return 0, BadInputAt(Input("lines"), "an invoice has 1 to %d lines", MaxInvoiceLines)
+		return sum, BadInputAt(Input("lines"), "an invoice has 1 to %d lines", MaxInvoiceLines)
 	}
 	var faults []error
 	for i, line := range lines {
 		at := func(field string) []string { return Input("lines", strconv.Itoa(i), field) }
-		if err := CheckText(at("description"), line.Description, maxDescription); err != nil {
-			return 0, err
+		if err := line.check(at); err != nil {
+			return InvoiceAmounts{}, err
 		}
 		if line.Quantity < 1 {
 			faults = append(faults, Refuse(CodeInvalidQuantity, at("quantity"), "a quantity is at least 1"))
 			continue
 		}
-		amount, err := line.Amount()
+		amounts, err := line.Amounts()
 		if err == nil {
-			total, err = total.Add(amount)
+			err = sum.add(amounts)
 		}
 		if err != nil {
 			faults = append(faults, Refuse(CodeAmountOverflow, at("unitAmountMinor"), "%s", err.Error()))
 		}
 	}
 	if len(faults) > 0 {
-		return 0, errors.Join(faults...)
+		return InvoiceAmounts{}, errors.Join(faults...)
 	}
-	if total < 0 {
-		return 0, Refuse(CodeNegativeTotal, Input("lines"), "the lines sum to less than zero")
+	if sum.Total < 0 {
+		return InvoiceAmounts{}, Refuse(CodeNegativeTotal, Input("lines"), "the lines sum to less than zero")
 	}
-	return total, nil
+	return sum, nil
+}
+
+// check refuses a line that no invoice could hold.
+func (l InvoiceLineInput) check(at func(field string) []string) error {
+	if err := CheckText(at("description"), l.Description, maxDescription); err != nil {
+		return err
+	}
+	if l.TaxRate != nil {
+		return checkTaxRate(at("taxRate"), *l.TaxRate)
+	}
+	if l.TaxTreatment != nil {
+		return BadInputAt(at("taxTreatment"), "a line without a tax rate has no tax treatment")
+	}
+	return nil
 }

@@ -129,8 +129,8 @@ func TestPlaceInFull(t *testing.T) {
 			}
 		}
 	}
-	if seen != 7*8 {
-		t.Errorf("%d cases walked, want 56", seen)
+	if seen != 10*8 {
+		t.Errorf("%d cases walked, want 80", seen)
 	}
 }
 
@@ -201,11 +201,13 @@ func TestAddExactAtTheEdge(t *testing.T) {
 	}
 }
 
-// The life of an invoice, every state × every move: nothing leaves PAID and VOID, an open month is
-// finalised, paid, waived or voided, a waive can be taken back, and nothing else is ever reopened.
+// The life of an invoice, every state × every move: nothing leaves DELETED, PAID, VOID and ISSUED, a
+// draft is finalised or deleted, an open month is finalised, paid, waived or voided, a waive can be
+// taken back, and nothing else is ever reopened.
 func TestEveryMoveOfAnInvoice(t *testing.T) {
 	t.Parallel()
 	legal := map[InvoiceStatus][]InvoiceStatus{
+		InvoiceDraft:   {InvoicePending, InvoiceDeleted},
 		InvoiceOpen:    {InvoicePending, InvoicePaid, InvoiceWaived, InvoiceVoid},
 		InvoicePending: {InvoicePaid, InvoiceWaived, InvoiceVoid},
 		InvoiceWaived:  {InvoiceOpen, InvoicePending, InvoiceVoid},

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
+	"io"
 	"unicode/utf8"
 
 	"github.com/gofrs/uuid/v5"
@@ -14,6 +15,14 @@ import (
 // a unique constraint in the row that the write creates, or in the history row of the transition
 // it makes, so the same write cannot take effect twice.
 type OperationID [16]byte
+
+// MarshalGQL prints the id as a UUID.
+func (id OperationID) MarshalGQL(w io.Writer) { writeQuoted(w, uuid.UUID(id).String()) }
+
+// UnmarshalGQL refuses: an operation is named by its idempotency key.
+func (id *OperationID) UnmarshalGQL(any) error {
+	return BadInput("an operation is named by its idempotency key")
+}
 
 // Fingerprint is a version byte and a SHA-256 of an operation's canonical input. The same key
 // with another fingerprint is another request under a used key.

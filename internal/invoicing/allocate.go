@@ -54,16 +54,16 @@ func counterAway(err error) bool {
 // allocation is one allocation at work: what was asked, checked, under the ids it keeps on every
 // run.
 type allocation struct {
-	caller auth.Caller
-	in     AllocateInvoiceInput
-	op     domain.Operation
-	id     domain.InvoiceID
-	total  domain.Cents
+	caller  auth.Caller
+	in      AllocateInvoiceInput
+	op      domain.Operation
+	id      domain.InvoiceID
+	amounts domain.InvoiceAmounts
 }
 
 func newAllocation(caller auth.Caller, in AllocateInvoiceInput) (a allocation, err error) {
 	a = allocation{caller: caller, in: in, id: domain.NewID[domain.InvoiceID]()}
-	if a.total, err = domain.TotalOfLines(in.Lines); err != nil {
+	if a.amounts, err = domain.TotalOfLines(in.Lines); err != nil {
 		return a, err
 	}
 	a.op, err = caller.Operation("allocateInvoice", "", in.IdempotencyKey, in)
@@ -153,7 +153,8 @@ func params(of []allocation, now domain.Version, issueDate *domain.Date) sqlc.Al
 		p.Ids = append(p.Ids, domain.UUID(a.id))
 		p.CustomerIds = append(p.CustomerIds, domain.UUID(a.in.CustomerID))
 		p.Currencies = append(p.Currencies, string(a.in.Currency))
-		p.TotalsMinor = append(p.TotalsMinor, int64(a.total))
+		p.TotalsMinor = append(p.TotalsMinor, int64(a.amounts.Total))
+		p.TaxesMinor = append(p.TaxesMinor, int64(a.amounts.Tax))
 		p.OperationIds = append(p.OperationIds, domain.UUID(a.op.ID))
 		p.OperationFingerprints = append(p.OperationFingerprints, a.op.Fingerprint)
 		p.CreatedBys = append(p.CreatedBys, a.op.By)
@@ -163,7 +164,19 @@ func params(of []allocation, now domain.Version, issueDate *domain.Date) sqlc.Al
 			p.LineDescriptions = append(p.LineDescriptions, line.Description)
 			p.LineQuantities = append(p.LineQuantities, int64(line.Quantity))
 			p.LineUnitAmounts = append(p.LineUnitAmounts, int64(line.UnitAmountMinor))
+			rate, treatment := taxColumns(line)
+			p.LineTaxRates = append(p.LineTaxRates, rate)
+			p.LineTaxTreatments = append(p.LineTaxTreatments, treatment)
+			p.LineTaxesMinor = append(p.LineTaxesMinor, int64(a.amounts.Lines[i].Tax))
 		}
 	}
 	return p
+}
+
+// taxColumns are a line's rate and treatment as array parameters have them; empty for none.
+func taxColumns(line domain.InvoiceLineInput) (rate, treatment string) {
+	if line.TaxRate == nil {
+		return "", ""
+	}
+	return line.TaxRate.Text('f'), string(line.Treatment())
 }

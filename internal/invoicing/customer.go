@@ -2,7 +2,6 @@ package invoicing
 
 import (
 	"context"
-	"strings"
 
 	"countersign/internal/auth"
 	"countersign/internal/domain"
@@ -17,18 +16,14 @@ type CreateCustomerInput struct {
 	Email          *string             `json:"email"`
 	Currency       domain.CurrencyCode `json:"currency"`
 	TimeZone       *string             `json:"timeZone"`
+	Address        *domain.Address     `json:"address,omitempty"`
+	TaxIDs         []domain.TaxID      `json:"taxIds,omitempty"`
 	IdempotencyKey *string             `json:"-"`
 }
 
 func (in CreateCustomerInput) check() error {
-	if err := domain.CheckText(domain.Input("name"), in.Name, 200); err != nil {
+	if err := (party{in.Name, in.Email, in.Address, in.TaxIDs}).check(); err != nil {
 		return err
-	}
-	if in.Email != nil {
-		local, host, _ := strings.Cut(*in.Email, "@")
-		if local == "" || host == "" || len(*in.Email) > 254 || strings.ContainsAny(*in.Email, " \t\r\n") {
-			return domain.BadInputAt(domain.Input("email"), "not an e-mail address")
-		}
 	}
 	if in.TimeZone != nil {
 		return checkTimeZone(*in.TimeZone)
@@ -55,6 +50,7 @@ func (s *Service) CreateCustomer(ctx context.Context, caller auth.Caller, in Cre
 		Apply: func(ctx context.Context, tx txn.Tx) (*sqlc.Customer, error) {
 			return tx.InsertCustomer(ctx, sqlc.InsertCustomerParams{
 				TenantID: caller.TenantID, ID: id, Name: in.Name, Email: in.Email, Currency: in.Currency, TimeZone: zone,
+				Address: in.Address, TaxIDs: listed(in.TaxIDs),
 				OperationID: op.ID, OperationFingerprint: op.Fingerprint, CreatedBy: op.By,
 				CreatedAt: tx.Now.Time, UpdatedAt: tx.Now,
 			})

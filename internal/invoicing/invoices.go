@@ -22,14 +22,14 @@ type InvoicePage = paging.Page[*sqlc.Invoice]
 // ListInvoices returns a page of invoices, in order of creation.
 func (s *Service) ListInvoices(ctx context.Context, caller auth.Caller, f InvoiceFilter, p paging.Request[domain.InvoiceID]) (InvoicePage, error) {
 	customer, ok := caller.Narrow(f.CustomerID)
-	if !ok {
+	if !ok || f.Status != nil && f.Status.Draft() && !withDrafts(caller) {
 		return InvoicePage{}, nil
 	}
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Invoice, error) {
 		anyone := customer == domain.CustomerID{}
 		switch {
 		case anyone && f.Status == nil:
-			arg := sqlc.ListInvoicesParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+			arg := sqlc.ListInvoicesParams{TenantID: caller.TenantID, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit(), WithDrafts: withDrafts(caller)}
 			if p.Backward {
 				return q.ListInvoicesBackward(ctx, sqlc.ListInvoicesBackwardParams(arg))
 			}
@@ -41,7 +41,7 @@ func (s *Service) ListInvoices(ctx context.Context, caller auth.Caller, f Invoic
 			}
 			return q.ListInvoicesOfStatus(ctx, arg)
 		case f.Status == nil:
-			return invoicesOf(ctx, q, caller.TenantID, []domain.CustomerID{customer}, p)
+			return invoicesOf(ctx, q, caller, []domain.CustomerID{customer}, p)
 		}
 		arg := sqlc.ListInvoicesOfCustomerOfStatusParams{
 			TenantID: caller.TenantID, CustomerID: customer, Status: string(*f.Status), AfterID: domain.UUID(p.After), BeforeID: domain.UUID(p.Before), RowLimit: p.Limit(),
@@ -61,18 +61,23 @@ func (s *Service) InvoicesOf(ctx context.Context, caller auth.Caller, customers 
 		ids[i] = c.ID
 	}
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Invoice, error) {
-		return invoicesOf(ctx, q, caller.TenantID, ids, p)
+		return invoicesOf(ctx, q, caller, ids, p)
 	})
 	return paging.CutEach(p, paging.Group(ids, rows, func(i *sqlc.Invoice) domain.CustomerID { return i.CustomerID })), err
 }
 
-func invoicesOf(ctx context.Context, q *sqlc.Queries, tenant domain.TenantID, customers []domain.CustomerID, p paging.Request[domain.InvoiceID]) ([]*sqlc.Invoice, error) {
-	arg := sqlc.ListInvoicesOfCustomersParams{TenantID: tenant, CustomerIds: customers, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+func invoicesOf(ctx context.Context, q *sqlc.Queries, caller auth.Caller, customers []domain.CustomerID, p paging.Request[domain.InvoiceID]) ([]*sqlc.Invoice, error) {
+	arg := sqlc.ListInvoicesOfCustomersParams{
+		TenantID: caller.TenantID, CustomerIds: customers, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit(), WithDrafts: withDrafts(caller),
+	}
 	if p.Backward {
 		return q.ListInvoicesOfCustomersBackward(ctx, sqlc.ListInvoicesOfCustomersBackwardParams(arg))
 	}
 	return q.ListInvoicesOfCustomers(ctx, arg)
 }
+
+// withDrafts says whether the caller knows of drafts: to a customer they are not there.
+func withDrafts(caller auth.Caller) bool { return caller.Role != domain.RoleCustomer }
 
 // NumberKey is where an invoice stands in its series.
 type NumberKey struct {

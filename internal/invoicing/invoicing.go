@@ -54,19 +54,12 @@ func (s *Service) InvoicesByID(ctx context.Context, caller auth.Caller, ids []do
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Invoice, error) {
 		return q.GetInvoices(ctx, sqlc.GetInvoicesParams{TenantID: caller.TenantID, Ids: ids})
 	})
-	return paging.InOrder(ids, rows, func(i *sqlc.Invoice) (domain.InvoiceID, bool) { return i.ID, caller.Sees(i.CustomerID) }), err
+	return paging.InOrder(ids, rows, func(i *sqlc.Invoice) (domain.InvoiceID, bool) { return i.ID, sees(caller, i) }), err
 }
 
-// Line is a line with the currency of its invoice.
-type Line struct {
-	*sqlc.InvoiceLine
-	Currency domain.CurrencyCode
-}
-
-// Amount is the line's exact amount in whole minor units.
-func (l *Line) Amount() (domain.Money, error) {
-	amount, err := l.ExactAmount.Cents()
-	return domain.Money{AmountMinor: amount, Currency: l.Currency}, err
+// sees says whether the caller may know of an invoice: to a customer drafts are not there.
+func sees(caller auth.Caller, i *sqlc.Invoice) bool {
+	return caller.Sees(i.CustomerID) && (withDrafts(caller) || !i.Status.Draft())
 }
 
 // LinesOf answers each invoice's lines at its place, in order.

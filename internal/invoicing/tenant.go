@@ -14,8 +14,8 @@ import (
 
 var tenantHandle = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 
-// CreateTenant makes a tenant with its default series: INV for invoices, CN for credit notes. If
-// the handle is taken it returns the tenant that has it, and created is false.
+// CreateTenant makes a tenant that sells under its name, with its default series: INV for invoices,
+// CN for credit notes. If the handle is taken it returns the tenant that has it, and created is false.
 func (s *Service) CreateTenant(ctx context.Context, handle, name string) (tenant *sqlc.OpsTenant, created bool, err error) {
 	if !tenantHandle.MatchString(handle) {
 		return nil, false, domain.BadInput("a tenant's handle is 1 to 40 lower-case letters, digits or -, and starts with a letter or digit")
@@ -28,6 +28,10 @@ func (s *Service) CreateTenant(ctx context.Context, handle, name string) (tenant
 	if err != nil {
 		return nil, false, err
 	}
+	seller, err := domain.NewOperation(id, "system", "createTenant", "seller", nil, name)
+	if err != nil {
+		return nil, false, err
+	}
 	out, err := txn.Run(ctx, s.db, txn.Write[*sqlc.OpsTenant]{
 		Apply: func(ctx context.Context, tx txn.Tx) (*sqlc.OpsTenant, error) {
 			row, err := tx.EveryTenantInsert(ctx, sqlc.EveryTenantInsertParams{ID: id, Handle: handle, Name: name, CreatedAt: tx.Now.Time})
@@ -35,6 +39,9 @@ func (s *Service) CreateTenant(ctx context.Context, handle, name string) (tenant
 				return nil, txn.ErrRefused // somebody has the handle: Find reads who
 			}
 			if err != nil {
+				return nil, err
+			}
+			if err := bearSeller(ctx, tx, seller, row); err != nil {
 				return nil, err
 			}
 			for _, one := range series {
@@ -50,6 +57,18 @@ func (s *Service) CreateTenant(ctx context.Context, handle, name string) (tenant
 		},
 	})
 	return out.Value, !out.Replayed, err
+}
+
+// bearSeller makes the seller that a tenant is born as.
+func bearSeller(ctx context.Context, tx txn.Tx, op domain.Operation, tenant *sqlc.OpsTenant) error {
+	if _, err := tx.InsertSeller(ctx, sqlc.InsertSellerParams{TenantID: tenant.ID, Name: tenant.Name, UpdatedAt: tx.Now}); err != nil {
+		return err
+	}
+	_, err := tx.InsertSellerRevision(ctx, sqlc.InsertSellerRevisionParams{
+		TenantID: tenant.ID, Revision: 1, ID: domain.UUID(tenant.ID), Name: tenant.Name, TaxIDs: []domain.TaxID{},
+		OperationID: op.ID, OperationFingerprint: op.Fingerprint, MadeBy: op.By, MadeAt: tx.Now.Time,
+	})
+	return err
 }
 
 // birthSeries are the two series every tenant is born with.

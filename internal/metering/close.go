@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"countersign/internal/domain"
+	"countersign/internal/invoicing"
 	"countersign/internal/txn"
 	"countersign/sqlc"
 )
@@ -158,22 +159,22 @@ func (c *closing) finalise(ctx context.Context) error {
 		return err
 	}
 	byExemption := invoice.WaivedBy != nil && *invoice.WaivedBy == domain.WaivedByExemption
-	m := invoiceMove{op: c.op, id: domain.NewID[domain.UUID]()}
+	m := invoicing.Move{Op: c.op, ID: domain.NewID[domain.UUID]()}
 	switch {
 	case invoice.Number != nil || invoice.Status == domain.InvoiceVoid:
 		return nil
 	case invoice.Status == domain.InvoiceOpen && exempt != nil:
 		cause := domain.WaivedByExemption
-		m.to, m.waivedBy, m.exemption = domain.InvoiceWaived, &cause, exempt
+		m.To, m.WaivedBy, m.Exemption = domain.InvoiceWaived, &cause, exempt
 	case invoice.Status == domain.InvoiceOpen, byExemption && exempt == nil:
-		m.to = domain.InvoicePending
+		m.To = domain.InvoicePending
 	default:
-		m.to = invoice.Status
+		m.To = invoice.Status
 	}
-	if err := m.finalise(ctx, c.tx, invoice); err != nil {
+	if err := m.Finalise(ctx, c.tx, invoice); err != nil {
 		return err
 	}
-	c.Invoice, err = m.run(ctx, c.tx, invoice)
+	c.Invoice, err = m.Run(ctx, c.tx, invoice)
 	return err
 }
 

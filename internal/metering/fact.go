@@ -2,8 +2,10 @@ package metering
 
 import (
 	"context"
+	"slices"
 
 	"countersign/internal/domain"
+	"countersign/internal/invoicing"
 	"countersign/internal/txn"
 	"countersign/sqlc"
 )
@@ -19,17 +21,25 @@ func ApplyFact(ctx context.Context, tx txn.Tx, tenant domain.TenantID, id domain
 	if f.Kind != domain.FactPaid {
 		return "FLAGGED: " + string(f.Kind) + " of an invoice is for a person", nil
 	}
-	if invoice.PaymentReference != nil && *invoice.PaymentReference == f.PaymentID {
+	provider := op.By
+	known, err := tx.ListPaymentsByReference(ctx, sqlc.ListPaymentsByReferenceParams{TenantID: tenant, Reference: f.PaymentID, InvoiceID: id, Provider: &provider})
+	if err != nil {
+		return "", err
+	}
+	if slices.ContainsFunc(known, func(p *sqlc.InvoicePayment) bool { return p.InvoiceID == id }) {
 		return "UNCHANGED", nil
 	}
-	m, err := pay(ctx, tx, invoice, f.Amount, f.PaymentID)
+	if len(known) > 0 {
+		return "FLAGGED: the payment is recorded on " + known[0].InvoiceID.String(), nil
+	}
+	m, err := invoicing.DecidePayment(ctx, tx, invoice, invoicing.Payment{Amount: f.Amount, Reference: f.PaymentID, Provider: &provider}, true)
 	if refusal := domain.UserErrors(err); refusal != nil {
 		return "FLAGGED: " + err.Error(), nil
 	}
 	if err != nil {
 		return "", err
 	}
-	m.op, m.id = op, domain.NewID[domain.UUID]()
-	_, err = m.run(ctx, tx, invoice)
+	m.Op, m.ID = op, domain.NewID[domain.UUID]()
+	_, err = m.Run(ctx, tx, invoice)
 	return "PAID", err
 }

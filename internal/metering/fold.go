@@ -200,7 +200,7 @@ func (p *placement) put(ctx context.Context) (*sqlc.Settlement, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := remember(ctx, p.tx, p.invoice, invoice.Status, nil, op, domain.NewID[domain.UUID]()); err != nil {
+		if err := invoicing.Remember(ctx, p.tx, p.invoice, invoicing.Move{To: invoice.Status, Op: op, ID: domain.NewID[domain.UUID]()}); err != nil {
 			return nil, err
 		}
 	}

@@ -102,7 +102,7 @@ func TestWithoutTheStatusesAPaidInvoiceIsReopened(t *testing.T) {
 			if err := foldInto(instead(t, conn, theStatus, noStatus), old); !errors.Is(err, pgx.ErrNoRows) {
 				t.Errorf("the version of before the move was taken: %v", err)
 			}
-			for _, constraint := range []string{"open_not_numbered", "waived_has_cause", "waive_evidence", "waive_reason", "paid_has_paid_at", "paid_has_reference"} {
+			for _, constraint := range []string{"open_not_numbered", "waived_has_cause", "waive_evidence", "waive_reason", "paid_has_paid_at", "reference_is_paid", "settled_is_final", "settled_exactly"} {
 				m.Exec(t, "ALTER TABLE invoices DROP CONSTRAINT IF EXISTS invoices_"+constraint) // the constraints behind the guard
 			}
 			check(t, foldInto(instead(t, conn, theStatus, noStatus), now))

@@ -129,15 +129,3 @@ func (s *Service) ExemptionsOf(ctx context.Context, caller auth.Caller, customer
 	})
 	return paging.InOrder(ids, rows, func(e *sqlc.BillingExemption) (domain.CustomerID, bool) { return e.CustomerID, true }), err
 }
-
-// HistoryOf answers each invoice's history at its place.
-func (s *Service) HistoryOf(ctx context.Context, caller auth.Caller, invoices []*sqlc.Invoice) ([][]*sqlc.InvoiceHistory, error) {
-	ids := make([]domain.InvoiceID, len(invoices))
-	for i, one := range invoices {
-		ids[i] = one.ID
-	}
-	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.InvoiceHistory, error) {
-		return q.ListInvoiceHistory(ctx, sqlc.ListInvoiceHistoryParams{TenantID: caller.TenantID, InvoiceIds: ids})
-	})
-	return paging.Group(ids, rows, func(r *sqlc.InvoiceHistory) domain.InvoiceID { return r.InvoiceID }), err
-}

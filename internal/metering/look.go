@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"countersign/internal/domain"
+	"countersign/internal/invoicing"
 	"countersign/internal/txn"
 	"countersign/sqlc"
 )
@@ -69,8 +70,8 @@ func (s *Service) lookAt(ctx context.Context, seen *sqlc.Invoice) (moved bool, e
 			switch {
 			case invoice.Status == domain.InvoiceOpen && exempt != nil:
 				cause := domain.WaivedByExemption
-				m := invoiceMove{to: domain.InvoiceWaived, waivedBy: &cause, exemption: exempt, op: op, id: id}
-				_, err = m.run(ctx, tx, invoice)
+				m := invoicing.Move{To: domain.InvoiceWaived, WaivedBy: &cause, Exemption: exempt, Op: op, ID: id}
+				_, err = m.Run(ctx, tx, invoice)
 				return true, err
 			case byExemption && exempt == nil:
 				return s.reinstate(ctx, tx, invoice, op, id)
@@ -106,7 +107,7 @@ func (s *Service) reinstate(ctx context.Context, tx txn.Tx, invoice *sqlc.Invoic
 	if invoice.Number != nil {
 		to = domain.InvoicePending
 	}
-	_, err := invoiceMove{to: to, op: op, id: id}.run(ctx, tx, invoice)
+	_, err := invoicing.Move{To: to, Op: op, ID: id}.Run(ctx, tx, invoice)
 	return true, err
 }
 

@@ -36,11 +36,11 @@ func (m *meter) finalise(t *testing.T, invoice *sqlc.Invoice) {
 			if err != nil {
 				return nil, err
 			}
-			return tx.MoveInvoice(ctx, sqlc.MoveInvoiceParams{
-				TenantID: invoice.TenantID, ID: invoice.ID, ToStatus: domain.InvoicePending, AllowedStatuses: domain.InvoicePending.Sources(),
-				ExpectedUpdatedAt: invoice.UpdatedAt, NextVersion: invoice.UpdatedAt.Next(tx.Now.Time),
-				SeriesID: &n.SeriesID, PeriodStart: &n.PeriodStart, Sequence: &n.Sequence, Number: &n.Printed, IssueDate: &n.IssueDate,
-			})
+			op, err := domain.NewOperation(invoice.TenantID, "a test", "finalise", "", nil, invoice.ID)
+			if err != nil {
+				return nil, err
+			}
+			return invoicing.Move{To: domain.InvoicePending, Number: &n, Op: op, ID: domain.NewID[domain.UUID]()}.Run(ctx, tx, invoice)
 		},
 		Find: func(context.Context, *sqlc.Queries) (f txn.Found[*sqlc.Invoice], err error) { return f, errNothing },
 	})

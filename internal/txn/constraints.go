@@ -14,6 +14,8 @@ func ofConstraint(e *pgconn.PgError) (verdict, error) {
 	case "customers_operation_key", "customers_pkey",
 		"invoice_series_operation_key", "invoice_series_pkey", "series_counters_pkey",
 		"invoices_operation_key", "invoices_pkey", "invoice_lines_pkey",
+		"customer_revisions_operation_key", "seller_revisions_operation_key",
+		"invoice_payments_operation_key", "invoice_payments_pkey",
 		"access_tokens_pkey", "access_tokens_secret_hash_key", "access_tokens_operation_key", "access_tokens_replaces_key",
 		"access_token_history_operation_key", "access_token_history_once_key", "access_token_history_pkey",
 		"products_operation_key", "products_pkey", "product_stock_pkey", "product_changes_operation_key", "product_changes_pkey",
@@ -26,7 +28,8 @@ func ofConstraint(e *pgconn.PgError) (verdict, error) {
 		return replayed, e
 
 	// Somebody else was faster with the same thing: read what is there now, and decide again.
-	case "series_places_pkey", "invoices_monthly_key", "billing_periods_pkey", "settlements_ordinal_key", "settlement_attempts_pkey",
+	case "series_places_pkey", "customer_revisions_pkey", "seller_revisions_pkey", "sellers_pkey", "invoice_payments_provider_reference_key",
+		"invoices_monthly_key", "billing_periods_pkey", "settlements_ordinal_key", "settlement_attempts_pkey",
 		"invoice_history_position_key", "usage_events_pkey",
 		"order_history_pkey", "payment_attempts_ordinal_key", "payment_attempts_one_pending_key",
 		"captures_pkey", "captures_one_applied_key", "refunds_provider_refund_key":
@@ -44,11 +47,13 @@ func ofConstraint(e *pgconn.PgError) (verdict, error) {
 		return answer, refuse(e, domain.CodeInvalidFormat, "another series prints the same numbers", "format")
 	case "billing_exemptions_one_active_key":
 		return answer, refuse(e, domain.CodeAlreadyExempt, "the customer is exempt already", "customerId")
+	case "invoice_payments_reference_key":
+		return answer, refuse(e, domain.CodeReferenceTaken, "a payment of this invoice with this reference is recorded already", "reference")
 	case "products_sku_key":
 		return answer, refuse(e, domain.CodeSKUTaken, "a product with this SKU exists", "sku")
 	case "orders_refund_within_total":
 		return answer, refuse(e, domain.CodeRefundTooLarge, "more than is left to refund", "amountMinor")
-	case "invoices_customer_fkey", "orders_customer_fkey", "api_keys_customer_fkey", "billing_exemptions_customer_fkey",
+	case "invoices_customer_fkey", "invoices_buyer_fkey", "orders_customer_fkey", "api_keys_customer_fkey", "billing_exemptions_customer_fkey",
 		"access_tokens_customer_fkey":
 		return answer, refuse(e, domain.CodeNotFound, "no such customer", "customerId")
 	}

@@ -1,0 +1,91 @@
+package domain
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Exact amounts in whole minor units sum to the rounded sum, whatever each would round to.
+func TestWholeLines(t *testing.T) {
+	t.Parallel()
+	var exact []Decimal
+	for range 10 {
+		exact = append(exact, *rate(t, "0.4"))
+	}
+	whole, err := WholeLines(exact)
+	if want := []Cents{0, 1, 0, 1, 0, 0, 1, 0, 1, 0}; err != nil || !slices.Equal(whole, want) {
+		t.Errorf("ten times 0.4 is %v (%v), want %v", whole, err, want)
+	}
+}
+
+// However an invoice is credited, in however many steps, by amounts or by lines: no line is credited
+// for more than it was, the shares sum to what was asked, the tax of each line comes back exactly, and
+// each share's tax is within two minor units of its own: what the database checks.
+func TestCreditsSumToTheInvoice(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var lines []Creditable
+		var total Cents
+		for range rapid.IntRange(1, 6).Draw(t, "lines") {
+			r := DecimalOf(rapid.Int64Range(0, 100).Draw(t, "rate"))
+			amounts, err := Split(Cents(rapid.Int64Range(-300, 3000).Draw(t, "amount")), &r, rapid.SampledFrom([]TaxTreatment{TaxExclusive, TaxInclusive}).Draw(t, "treatment"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, Creditable{Gross: amounts.Gross, Tax: amounts.Tax})
+			total += amounts.Gross
+		}
+		if total < 1 {
+			return
+		}
+		for left := total; left > 0; {
+			amount := Cents(rapid.Int64Range(1, int64(left)).Draw(t, "credit"))
+			shares := Apportion(amount, lines)
+			var sum Cents
+			for i, share := range shares {
+				line := &lines[i]
+				if l := line.Left(); l >= 0 && (share < 0 || share > l) || l < 0 && (share > 0 || share < l) {
+					t.Fatalf("%d of %+v", share, line)
+				}
+				tax := line.TaxShare(share)
+				if off := int64(tax)*int64(line.Gross) - int64(line.Tax)*int64(share); line.Gross != 0 && (off > abs(line.Gross) || off < -abs(line.Gross)) {
+					t.Fatalf("%d of %+v has %d of tax", share, line, tax)
+				}
+				line.CreditedGross, line.CreditedTax, sum = line.CreditedGross+share, line.CreditedTax+tax, sum+share
+			}
+			if sum != amount {
+				t.Fatalf("%v sum to %d, want %d", shares, sum, amount)
+			}
+			left -= amount
+		}
+		for _, line := range lines {
+			if line.CreditedGross != line.Gross || line.CreditedTax != line.Tax {
+				t.Fatalf("all is credited, and %+v", line)
+			}
+		}
+	})
+}
+
+func abs(c Cents) int64 { return max(int64(c), -int64(c)) }
+
+// A payment is of what is due, or of a part of it where that may be.
+func TestCheckPayment(t *testing.T) {
+	t.Parallel()
+	eur := func(c Cents) Money { return Money{c, "EUR"} }
+	for _, c := range []struct {
+		amount, due Money
+		whole, ok   bool
+	}{
+		{eur(10), eur(10), false, true}, {eur(10), eur(10), true, true},
+		{eur(9), eur(10), false, true}, {eur(9), eur(10), true, false},
+		{eur(11), eur(10), false, false}, {eur(0), eur(10), false, false}, {eur(-1), eur(10), false, false},
+		{eur(0), eur(0), false, true}, {eur(-1), eur(0), false, false},
+		{Money{10, "CHF"}, eur(10), false, false}, {Money{9, "CHF"}, eur(10), false, false},
+	} {
+		if err := CheckPayment(c.amount, c.due, c.whole); (err == nil) != c.ok || err != nil && code(err) != CodeAmountMismatch {
+			t.Errorf("%v of %v, whole %t: %v", c.amount, c.due, c.whole, err)
+		}
+	}
+}
