@@ -183,15 +183,24 @@ func (q *Queries) EveryInvoiceLifeViolation(ctx context.Context, arg EveryInvoic
 }
 
 const everyInvoicingViolation = `-- name: EveryInvoicingViolation :many
-WITH numbered AS (
-    SELECT i.tenant_id, i.id, i.series_id, i.period_start, i.sequence, i.issue_date,
-           lag(i.sequence, 1, 0) OVER in_series AS previous,
-           lag(i.issue_date) OVER (PARTITION BY i.tenant_id, i.series_id ORDER BY i.period_start, i.sequence, i.id) AS previous_date
-    FROM invoices i
-    WHERE i.sequence IS NOT NULL AND (i.tenant_id = $1 OR $1 = '00000000-0000-0000-0000-000000000000')
-    WINDOW in_series AS (PARTITION BY i.tenant_id, i.series_id, i.period_start ORDER BY i.sequence, i.id)
+WITH numbered AS ( -- what has numbers: invoices, and entries of the ledger, which are known by their series
+    SELECT l.tenant_id, l.kind, l.id, l.series_id, l.period_start, l.first_number, l.last_number, l.issue_date,
+           coalesce(max(l.last_number) OVER (in_series ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS previous,
+           max(CASE WHEN l.kind = 'inv' THEN l.issue_date END) OVER (
+               PARTITION BY l.tenant_id, l.series_id ORDER BY l.period_start, l.first_number, l.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+           ) AS previous_date
+    FROM (
+        SELECT i.tenant_id, 'inv' AS kind, i.id, i.series_id, i.period_start, i.sequence AS first_number, i.sequence AS last_number, i.issue_date
+        FROM invoices i
+        WHERE i.sequence IS NOT NULL AND (i.tenant_id = $1 OR $1 = '00000000-0000-0000-0000-000000000000')
+        UNION ALL
+        SELECT e.tenant_id, 'ser', e.series_id, e.series_id, e.period_start, e.first_number, e.last_number, e.issue_date
+        FROM series_entries e
+        WHERE e.tenant_id = $1 OR $1 = '00000000-0000-0000-0000-000000000000'
+    ) l
+    WINDOW in_series AS (PARTITION BY l.tenant_id, l.series_id, l.period_start ORDER BY l.first_number, l.id)
 ), last_number AS (
-    SELECT n.tenant_id, n.series_id, n.period_start, max(n.sequence) AS sequence, max(n.issue_date) AS issue_date
+    SELECT n.tenant_id, n.series_id, n.period_start, max(n.last_number) AS sequence, max(n.issue_date) FILTER (WHERE n.kind = 'inv') AS issue_date
     FROM numbered n GROUP BY n.tenant_id, n.series_id, n.period_start
 ), left_period AS ( -- each period that was left, by its record or by its numbers
     SELECT coalesce(p.tenant_id, l.tenant_id) AS tenant_id, coalesce(p.series_id, l.series_id) AS series_id,
@@ -210,6 +219,7 @@ WITH numbered AS (
 ), operations AS (
     SELECT 'inv' AS kind, i.tenant_id, i.operation_id, i.id FROM invoices i
     UNION ALL SELECT 'ser', s.tenant_id, s.operation_id, s.id FROM invoice_series s
+    UNION ALL SELECT 'ser', g.tenant_id, g.operation_id, g.series_id FROM series_changes g
     UNION ALL SELECT 'cus', c.tenant_id, c.operation_id, c.id FROM customers c
     UNION ALL SELECT 'cus', r.tenant_id, r.operation_id, r.customer_id FROM customer_revisions r WHERE r.revision > 1 -- the first is made with the customer
     UNION ALL SELECT 'ten', r.tenant_id, r.operation_id, r.tenant_id FROM seller_revisions r
@@ -225,22 +235,36 @@ WITH numbered AS (
     UNION ALL SELECT 'ord', h.tenant_id, h.operation_id, h.order_id FROM order_history h -- an order's own is that of its first step
 )
 SELECT 'SERIES_CONTIGUOUS'::text AS invariant, n.tenant_id, ARRAY['ser']::text[] AS kinds, ARRAY[n.series_id]::uuid[] AS ids,
-       format('the series has no number %s', CASE WHEN n.sequence - n.previous = 2 THEN (n.previous + 1)::text
-              ELSE format('%s to %s', n.previous + 1, n.sequence - 1) END)::text AS message
-FROM numbered n WHERE n.sequence > n.previous + 1
+       format('the series has no number %s', CASE WHEN n.first_number - n.previous = 2 THEN (n.previous + 1)::text
+              ELSE format('%s to %s', n.previous + 1, n.first_number - 1) END)::text AS message
+FROM numbered n WHERE n.first_number > n.previous + 1
 
 UNION ALL
-SELECT 'SERIES_CONTIGUOUS', n.tenant_id, ARRAY['inv'], ARRAY[n.id],
-       format('number %s of its series is given twice', n.sequence)
-FROM numbered n WHERE n.sequence = n.previous
+SELECT 'SERIES_CONTIGUOUS', n.tenant_id, ARRAY[n.kind], ARRAY[n.id],
+       format('number %s of its series is given twice', n.first_number)
+FROM numbered n WHERE n.first_number <= n.previous
+
+UNION ALL
+SELECT 'LEDGER_RECORDED', coalesce(e.tenant_id, c.tenant_id), ARRAY['ser'], ARRAY[coalesce(e.series_id, c.series_id)],
+       format('a change of the series has entries for %s numbers, and its record says %s', coalesce(e.numbers, 0),
+              coalesce(c.imported_numbers + c.voided_numbers + c.skipped_numbers, 0))
+FROM (
+    SELECT series_entries.tenant_id, series_entries.series_id, series_entries.period_start, series_entries.change_id,
+           sum(series_entries.last_number - series_entries.first_number + 1) AS numbers
+    FROM series_entries
+    GROUP BY series_entries.tenant_id, series_entries.series_id, series_entries.period_start, series_entries.change_id
+) e
+FULL JOIN series_changes c ON c.tenant_id = e.tenant_id AND c.series_id = e.series_id AND c.period_start = e.period_start AND c.id = e.change_id
+WHERE coalesce(e.numbers, 0) <> coalesce(c.imported_numbers + c.voided_numbers + c.skipped_numbers, 0)
+  AND (coalesce(e.tenant_id, c.tenant_id) = $1 OR $1 = '00000000-0000-0000-0000-000000000000')
 
 UNION ALL
 SELECT 'SERIES_CHRONOLOGICAL', n.tenant_id, ARRAY['inv'], ARRAY[n.id],
        format('issued on %s, after a number that was issued on %s', n.issue_date, n.previous_date)
-FROM numbered n WHERE n.issue_date < n.previous_date
+FROM numbered n WHERE n.kind = 'inv' AND n.issue_date < n.previous_date
 
 UNION ALL
-SELECT 'NUMBER_IN_ITS_PERIOD', n.tenant_id, ARRAY['inv'], ARRAY[n.id],
+SELECT 'NUMBER_IN_ITS_PERIOD', n.tenant_id, ARRAY[n.kind], ARRAY[n.id],
        format('issued on %s, which is not in the period that begins on %s', n.issue_date, n.period_start)
 FROM numbered n
 JOIN invoice_series s ON s.tenant_id = n.tenant_id AND s.id = n.series_id

@@ -5,7 +5,6 @@
 package sqlc
 
 import (
-	"encoding/json"
 	"time"
 
 	"countersign/internal/domain"
@@ -118,24 +117,6 @@ type Customer struct {
 	CreatedBy            string
 	CreatedAt            time.Time
 	UpdatedAt            domain.Version
-	Address              *domain.Address
-	TaxIDs               []domain.TaxID
-	Revision             int32
-}
-
-type CustomerRevision struct {
-	TenantID             domain.TenantID
-	CustomerID           domain.CustomerID
-	Revision             int32
-	ID                   domain.UUID
-	Name                 string
-	Email                *string
-	Address              *domain.Address
-	TaxIDs               []domain.TaxID
-	OperationID          domain.OperationID
-	OperationFingerprint domain.Fingerprint
-	MadeBy               string
-	MadeAt               time.Time
 }
 
 type Invoice struct {
@@ -166,16 +147,6 @@ type Invoice struct {
 	PaymentReference     *string
 	VoidedAt             *time.Time
 	VoidReason           *string
-	SellerRevision       *int32
-	BuyerRevision        *int32
-	TaxMinor             domain.Cents
-	LinesFrom            int32
-	PaidMinor            domain.Cents
-	CreditedMinor        domain.Cents
-	RefundDueMinor       domain.Cents
-	CreditsInvoiceID     *domain.InvoiceID
-	CreditReason         *string
-	ReplacedBy           *domain.InvoiceID
 }
 
 type InvoiceHistory struct {
@@ -203,24 +174,6 @@ type InvoiceLine struct {
 	ExactAmount     domain.Decimal
 	SettlementID    *domain.SettlementID
 	SettlementRound *int32
-	TaxRate         *domain.Decimal
-	TaxTreatment    *domain.TaxTreatment
-	TaxMinor        domain.Cents
-	CreditsLine     *int32
-}
-
-type InvoicePayment struct {
-	TenantID             domain.TenantID
-	ID                   domain.UUID
-	InvoiceID            domain.InvoiceID
-	AmountMinor          domain.Cents
-	Currency             domain.CurrencyCode
-	Provider             *string
-	Reference            string
-	OperationID          domain.OperationID
-	OperationFingerprint domain.Fingerprint
-	RecordedBy           string
-	RecordedAt           time.Time
 }
 
 type InvoiceSeries struct {
@@ -257,7 +210,7 @@ type OpsPaymentEvent struct {
 	ProcessedAt *time.Time
 	Result      *string
 	Conflicts   int32
-	Conflict    json.RawMessage
+	Conflict    []byte
 }
 
 type OpsSimulatedPayment struct {
@@ -400,28 +353,25 @@ type Refund struct {
 	UpdatedAt         domain.Version
 }
 
-type Seller struct {
-	TenantID  domain.TenantID
-	Name      string
-	Email     *string
-	Address   *domain.Address
-	TaxIDs    []domain.TaxID
-	Revision  int32
-	UpdatedAt domain.Version
-}
-
-type SellerRevision struct {
+type SeriesChange struct {
 	TenantID             domain.TenantID
-	Revision             int32
+	SeriesID             domain.SeriesID
+	Position             int32
 	ID                   domain.UUID
-	Name                 string
-	Email                *string
-	Address              *domain.Address
-	TaxIDs               []domain.TaxID
+	Kind                 domain.SeriesChangeKind
+	PeriodStart          domain.Date
+	FirstNumber          *int64
+	LastNumber           *int64
+	ImportedNumbers      int64
+	VoidedNumbers        int64
+	SkippedNumbers       int64
+	NextNumberBefore     int64
+	NextNumber           int64
+	Reason               string
 	OperationID          domain.OperationID
 	OperationFingerprint domain.Fingerprint
-	MadeBy               string
-	MadeAt               time.Time
+	ChangedBy            string
+	ChangedAt            time.Time
 }
 
 type SeriesCounter struct {
@@ -436,6 +386,19 @@ type SeriesCounter struct {
 	NumberSuffix  string
 	NumberWidth   int32
 	MaxNumber     int64
+}
+
+type SeriesEntry struct {
+	TenantID    domain.TenantID
+	SeriesID    domain.SeriesID
+	PeriodStart domain.Date
+	FirstNumber int64
+	LastNumber  int64
+	ChangeID    domain.UUID
+	State       domain.LedgerState
+	IssueDate   *domain.Date
+	Reference   *string
+	Reason      string
 }
 
 type SeriesPeriod struct {
@@ -485,7 +448,7 @@ type UsageBatch struct {
 	OperationFingerprint domain.Fingerprint
 	Accepted             int32
 	Duplicates           int32
-	Refused              json.RawMessage
+	Refused              []byte
 	RecordedBy           string
 	RecordedAt           time.Time
 }

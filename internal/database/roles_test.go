@@ -94,7 +94,7 @@ func TestRuntimeRoleOnlyAdds(t *testing.T) {
 		}
 	}
 	for _, history := range []string{
-		"public.invoices", "public.invoice_lines", "public.customers", "public.invoice_series", "public.series_periods", "ops.tenants",
+		"public.invoices", "public.invoice_lines", "public.customers", "public.invoice_series", "public.series_periods", "public.series_changes", "public.series_entries", "ops.tenants",
 		"public.orders", "public.order_lines", "public.order_history", "public.product_changes", "public.refunds", "ops.river_migration",
 		"public.billing_exemptions", "public.usage_events", "public.usage_batches", "public.settlements", "public.settlement_attempts", "public.invoice_history",
 		"public.seller_revisions", "public.customer_revisions", "public.invoice_payments",

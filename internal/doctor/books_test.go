@@ -39,7 +39,7 @@ func newPractice(t *testing.T) *practice {
 }
 
 // books are a tenant's: a customer, a series A with three invoices of two lines, a series B with
-// one, and a series C with none; and the orders that addOrders makes.
+// one and the imported numbers 2 to 7 (5 to 7 skipped), and a series C with none; and the orders that addOrders makes.
 type books struct {
 	tenant domain.TenantID
 	caller auth.Caller
@@ -75,6 +75,12 @@ func (p *practice) newBooks(t *testing.T, handle string) *books {
 			b.keep(name, invoice.Value.ID)
 		}
 	}
+	skipped := domain.ImportedSkipped
+	_, err = p.service.ImportNumbers(ctx, b.caller, invoicing.ImportNumbersInput{
+		SeriesID: b.ids["serB"].(domain.SeriesID), Reason: "from the old system", DryRun: new(false),
+		Numbers: &[]domain.ImportedNumber{{Number: new(int64(2)), LastNumber: new(int64(4))}, {Number: new(int64(5)), LastNumber: new(int64(7)), Status: &skipped}},
+	})
+	must(err)
 	p.addOrders(t, b)
 	return b
 }

@@ -47,6 +47,46 @@ var damages = []damage{
 		want: []string{"SERIES_CONTIGUOUS a3"}, says: "number 2",
 	},
 	{
+		name: "an entry of the ledger is deleted",
+		sql:  []string{`DELETE FROM series_entries WHERE series_id = @serB AND first_number = 2`},
+		want: []string{"LEDGER_RECORDED serB", "SERIES_CONTIGUOUS serB"}, says: "has entries for 3 numbers, and its record says 6",
+	},
+	{
+		name: "an entry of the ledger is cut short",
+		sql:  []string{`UPDATE series_entries SET last_number = 3 WHERE series_id = @serB AND first_number = 2`},
+		want: []string{"LEDGER_RECORDED serB", "SERIES_CONTIGUOUS serB"},
+	},
+	{
+		name: "the last entry of the ledger is deleted",
+		sql:  []string{`DELETE FROM series_entries WHERE series_id = @serB AND first_number = 5`},
+		want: []string{"COUNTER_MATCHES_DATA serB", "LEDGER_RECORDED serB"}, says: "the counter is at 8, the last number is 4",
+	},
+	{
+		name: "an entry of the ledger holds an invoice's number",
+		sql:  []string{`UPDATE series_entries SET first_number = 1 WHERE series_id = @serB AND first_number = 2`},
+		want: []string{"LEDGER_RECORDED serB", "SERIES_CONTIGUOUS b1"},
+	},
+	{
+		name: "an invoice has the number of an entry",
+		sql:  []string{`UPDATE invoices SET sequence = 6 WHERE id = @b1`},
+		want: []string{"SERIES_CONTIGUOUS b1", "SERIES_CONTIGUOUS serB"},
+	},
+	{
+		name: "the record of a change is lost",
+		sql:  []string{`DELETE FROM series_changes WHERE series_id = @serB`},
+		want: []string{"LEDGER_RECORDED serB"}, says: "its record says 0",
+	},
+	{
+		name: "an entry of the ledger is dated in another period",
+		sql:  []string{`UPDATE series_entries SET period_start = '2026-01-01' WHERE series_id = @serB AND first_number = 5`},
+		want: []string{"COUNTER_MATCHES_DATA serB", "LEDGER_RECORDED serB", "LEDGER_RECORDED serB", "NUMBER_IN_ITS_PERIOD serB", "PERIOD_RECORDED serB", "SERIES_CONTIGUOUS serB"},
+	},
+	{
+		name: "an operation changed a series and made an invoice",
+		sql:  []string{`UPDATE invoices SET operation_id = (SELECT operation_id FROM series_changes WHERE series_id = @serB) WHERE id = @b1`},
+		want: []string{"OPERATION_ONCE serB b1"},
+	},
+	{
 		name: "an invoice is dated back",
 		sql:  []string{`UPDATE invoices SET issue_date = issue_date - 1 WHERE id = @a2`},
 		want: []string{"SERIES_CHRONOLOGICAL a2"}, says: "after a number that was issued on",

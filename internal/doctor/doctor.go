@@ -12,7 +12,8 @@ import (
 
 // invariants are what is checked, each by name, in queries/doctor.sql.
 var invariants = []string{
-	"SERIES_CONTIGUOUS",     // the numbers of a series, in each period, run from 1 without hole or twin
+	"SERIES_CONTIGUOUS",     // the numbers of a series, in each period, run from 1 without hole or twin: each is an invoice's or in an entry of the ledger
+	"LEDGER_RECORDED",       // each entry of a ledger is of a change that is recorded
 	"SERIES_CHRONOLOGICAL",  // and follow the order of their issue dates
 	"NUMBER_IN_ITS_PERIOD",  // an invoice is numbered in the period of its issue date
 	"PERIOD_RECORDED",       // what a series numbered in a period that it left is recorded, and no later period has a number

@@ -37,6 +37,9 @@ const (
 	CodeTokenEnded           Code = "TOKEN_ENDED"
 	CodeReferenceTaken       Code = "REFERENCE_TAKEN"
 	CodeCreditTooLarge       Code = "CREDIT_TOO_LARGE"
+	CodeInvalidRow           Code = "INVALID_ROW"
+	CodeNumbersTaken         Code = "NUMBERS_TAKEN"
+	CodeNumbersUnexplained   Code = "NUMBERS_UNEXPLAINED"
 )
 
 // Codes of what no payload can answer: they are errors of the response.
@@ -63,6 +66,7 @@ var forUser = map[Code]bool{
 	CodeKeyRevoked: true, CodeOutOfRange: true, CodeEventConflict: true, CodeAlreadyExempt: true, CodeNotExempt: true,
 	CodeAmountMismatch: true, CodeMonthNotOver: true, CodeSeriesExhausted: true, CodePresetViolated: true, CodeTokenEnded: true,
 	CodeReferenceTaken: true, CodeCreditTooLarge: true,
+	CodeInvalidRow: true, CodeNumbersTaken: true, CodeNumbersUnexplained: true,
 }
 
 // UserError is what a payload's userErrors hold: the interface of that name in the schema. Its

@@ -24,11 +24,12 @@ func ofConstraint(e *pgconn.PgError) (verdict, error) {
 		"billing_exemptions_operation_key", "billing_exemptions_end_operation_key", "billing_exemptions_pkey",
 		"api_keys_operation_key", "api_keys_pkey", "api_keys_secret_hash_key", "api_key_revocations_operation_key", "api_key_revocations_pkey",
 		"usage_batches_operation_key", "usage_batches_pkey", "settlements_pkey", "invoice_history_operation_key", "invoice_history_pkey",
-		"invoice_lines_settlement_key":
+		"invoice_lines_settlement_key", "series_changes_operation_key":
 		return replayed, e
 
 	// Somebody else was faster with the same thing: read what is there now, and decide again.
-	case "series_places_pkey", "customer_revisions_pkey", "seller_revisions_pkey", "sellers_pkey", "invoice_payments_provider_reference_key",
+	case "series_places_pkey", "series_changes_pkey", "series_entries_pkey", "series_entries_last_key",
+		"customer_revisions_pkey", "seller_revisions_pkey", "sellers_pkey", "invoice_payments_provider_reference_key",
 		"invoices_monthly_key", "billing_periods_pkey", "settlements_ordinal_key", "settlement_attempts_pkey",
 		"invoice_history_position_key", "usage_events_pkey",
 		"order_history_pkey", "payment_attempts_ordinal_key", "payment_attempts_one_pending_key",

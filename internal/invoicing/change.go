@@ -1,0 +1,335 @@
+package invoicing
+
+import (
+	"context"
+
+	"countersign/internal/auth"
+	"countersign/internal/domain"
+	"countersign/internal/txn"
+	"countersign/sqlc"
+)
+
+// SeriesChange is what an import or a resync has done to a series, or, in a dry run, would do.
+type SeriesChange struct {
+	*sqlc.SeriesChange
+	Series *sqlc.InvoiceSeries
+	DryRun bool
+
+	// What a dry run finds that would refuse the change: numbers that it would leave unexplained.
+	Gaps     []*domain.NumberRange
+	GapCount int64
+
+	entries []domain.LedgerEntry // of a dry run
+	reach   int64                // likewise
+}
+
+// Period is the first day of the period that was changed; nil if the series never resets.
+func (c *SeriesChange) Period() *domain.Date {
+	if c.Series.Reset == domain.ResetNever {
+		return nil
+	}
+	return &c.PeriodStart
+}
+
+// change is an import or a resync at work, under the ids it keeps on every run.
+type change struct {
+	caller  auth.Caller
+	op      domain.Operation
+	id      domain.UUID
+	kind    domain.SeriesChangeKind
+	period  period
+	entries []domain.LedgerEntry // in the order of their numbers
+	reason  string
+	input   []string // the part of the input that the entries come from
+}
+
+// decision is what a change comes to, given where the counter stands.
+type decision struct {
+	place        domain.LedgerPlace
+	before, next int64        // the counter's next number
+	issueDate    *domain.Date // the counter's last issue date; nil for none
+	reach        int64        // the period's last number
+	gaps         tally        // what would be left unexplained
+}
+
+// run makes the change take effect.
+func (s *Service) run(ctx context.Context, c *change) (txn.Outcome[*SeriesChange], error) {
+	return txn.Run(ctx, s.db, txn.Write[*SeriesChange]{
+		Operation: c.op,
+		Apply:     c.apply,
+		Find: func(ctx context.Context, q *sqlc.Queries) (txn.Found[*SeriesChange], error) {
+			row, err := q.FindSeriesChange(ctx, sqlc.FindSeriesChangeParams{TenantID: c.caller.TenantID, OperationID: c.op.ID})
+			if err != nil {
+				return txn.Found[*SeriesChange]{}, err
+			}
+			return txn.Found[*SeriesChange]{
+				Value: &SeriesChange{SeriesChange: row, Series: c.period.series}, Fingerprint: row.OperationFingerprint, Own: row.ID == c.id,
+			}, nil
+		},
+	})
+}
+
+// dryRun says what the change would come to, in one snapshot, and writes nothing.
+func (s *Service) dryRun(ctx context.Context, c *change) (txn.Outcome[*SeriesChange], error) {
+	value, err := txn.Snapshot(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) (*SeriesChange, error) {
+		counter, err := c.look(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		d, err := c.decide(ctx, q, counter, c.entries)
+		if err != nil {
+			return nil, err
+		}
+		out := c.result(d)
+		out.DryRun, out.Gaps, out.GapCount, out.entries, out.reach = true, d.gaps.gaps, d.gaps.gapCount, c.entries, d.reach
+		return out, nil
+	})
+	return txn.Outcome[*SeriesChange]{Value: value}, err
+}
+
+// look reads where the counter stands, without its lock.
+func (c *change) look(ctx context.Context, q *sqlc.Queries) (*sqlc.SeriesCounter, error) {
+	counters, err := q.GetSeriesCounters(ctx, sqlc.GetSeriesCountersParams{TenantID: c.caller.TenantID, SeriesIds: []domain.SeriesID{c.period.series.ID}})
+	if err != nil {
+		return nil, err
+	}
+	if len(counters) == 0 {
+		return nil, domain.Refuse(domain.CodeNotFound, domain.Input("seriesId"), "no such series")
+	}
+	return counters[0], nil
+}
+
+// apply writes the entries before it locks the counter, so that numbers wait only for what must be
+// decided under the lock; and it looks before it writes, so that what is refused is refused at once.
+func (c *change) apply(ctx context.Context, tx txn.Tx) (*SeriesChange, error) {
+	counter, err := c.look(ctx, tx.Queries)
+	if err != nil {
+		return nil, err
+	}
+	if d, err := c.decide(ctx, tx.Queries, counter, c.entries); err != nil || d.gaps.gapCount > 0 {
+		return nil, c.refuse(d, err)
+	}
+	if err := c.insertEntries(ctx, tx); err != nil {
+		return nil, err
+	}
+	counter, err = tx.LockSeriesCounter(ctx, sqlc.LockSeriesCounterParams{TenantID: c.caller.TenantID, SeriesID: c.period.series.ID})
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.decide(ctx, tx.Queries, counter, nil)
+	if err != nil || d.gaps.gapCount > 0 {
+		return nil, c.refuse(d, err)
+	}
+	return c.write(ctx, tx, counter, d)
+}
+
+// refuse is the error of a change that would leave numbers unexplained.
+func (c *change) refuse(d decision, err error) error {
+	if err != nil {
+		return err
+	}
+	return domain.NumbersUnexplained(c.input, d.gaps.gaps, d.gaps.gapCount, d.gaps.numbers)
+}
+
+// insertEntries writes the entries, in batches that each are a short statement.
+func (c *change) insertEntries(ctx context.Context, tx txn.Tx) error {
+	const batch = 5000
+	for at := 0; at < len(c.entries); at += batch {
+		arg := sqlc.InsertSeriesEntriesParams{
+			TenantID: c.caller.TenantID, SeriesID: c.period.series.ID, PeriodStart: c.period.start, ChangeID: c.id,
+		}
+		for _, e := range c.entries[at:min(at+batch, len(c.entries))] {
+			arg.FirstNumbers, arg.LastNumbers = append(arg.FirstNumbers, e.First), append(arg.LastNumbers, e.Last)
+			arg.States, arg.Reasons = append(arg.States, string(e.State)), append(arg.Reasons, e.Reason)
+			day, reference := "", ""
+			if e.IssueDate != nil {
+				day = e.IssueDate.String()
+			}
+			if e.Reference != nil {
+				reference = *e.Reference
+			}
+			arg.IssueDates, arg.ReferenceTexts = append(arg.IssueDates, day), append(arg.ReferenceTexts, reference)
+		}
+		if _, err := tx.InsertSeriesEntries(ctx, arg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decide says what the change comes to. The entries are in the ledger, or else they are handed to it beside
+// it. Numbers that are taken, and a period that was left at an earlier number, are refused.
+func (c *change) decide(ctx context.Context, q *sqlc.Queries, counter *sqlc.SeriesCounter, beside []domain.LedgerEntry) (d decision, err error) {
+	var highest int64
+	if n := len(c.entries); n > 0 {
+		highest = c.entries[n-1].Last
+		met, err := c.period.pass(ctx, q, c.entries[0].First, highest, beside, nil)
+		if err != nil {
+			return d, err
+		}
+		if met.twinCount > 0 {
+			return d, domain.NumbersTaken(c.input, met.twins, met.twinCount)
+		}
+	}
+	last, err := c.period.last(ctx, q)
+	if err != nil {
+		return d, err
+	}
+	d.place, d.reach = counter.State().Place(c.period.start), max(last.LastNumber, highest)
+	d.before, d.next = counter.NextNumber, counter.NextNumber
+	from := d.before
+	switch d.place {
+	case domain.PeriodLeft:
+		record, err := c.period.record(ctx, q)
+		if err != nil {
+			return d, err
+		}
+		if record != nil {
+			if d.reach > record.LastNumber {
+				return d, domain.Refuse(domain.CodePeriodClosed, c.input, "the series has left the period that began on %s at number %d", c.period.start, record.LastNumber)
+			}
+			d.reach = record.LastNumber
+			return d, nil // what it explains was a gap; the others stay
+		}
+		from = 1
+	case domain.PeriodAhead:
+		d.before, d.next, from = 1, d.reach+1, 1
+	case domain.PeriodCurrent:
+		d.next = max(d.before, d.reach+1)
+		d.reach = d.next - 1
+	}
+	d.issueDate = c.issueDate(counter, last, d.place)
+	if d.gaps, err = c.period.pass(ctx, q, from, noBound, beside, nil); err != nil {
+		return d, err
+	}
+	d.gaps.end(d.reach)
+	return d, nil
+}
+
+// issueDate is the last day on which the series has issued a number, as far as it is known.
+func (c *change) issueDate(counter *sqlc.SeriesCounter, last *sqlc.LastLedgerNumberRow, place domain.LedgerPlace) *domain.Date {
+	var day domain.Date
+	if counter.LastIssueDate != nil && place == domain.PeriodCurrent {
+		day = *counter.LastIssueDate
+	}
+	if c.period.series.Reset != domain.ResetNever && c.period.start.After(day.Time) {
+		day = c.period.start // a series that resets is to know when its next period begins
+	}
+	if last.IssueDate.After(day.Time) && last.IssueDate != domain.UnusedPeriod {
+		day = last.IssueDate
+	}
+	for _, e := range c.entries {
+		if e.IssueDate != nil && e.IssueDate.After(day.Time) {
+			day = *e.IssueDate
+		}
+	}
+	return some(day)
+}
+
+// write moves the locked counter and records the change.
+func (c *change) write(ctx context.Context, tx txn.Tx, counter *sqlc.SeriesCounter, d decision) (*SeriesChange, error) {
+	tenant, series := c.caller.TenantID, c.period.series
+	left := sqlc.RecordLeftPeriodsParams{TenantID: tenant, SeriesID: series.ID, FromPeriod: counter.PeriodStart, BeforePeriod: c.period.start, ClosedAt: tx.Now.Time}
+	moves := d.place == domain.PeriodAhead || d.place == domain.PeriodCurrent && !sameDay(d.issueDate, counter.LastIssueDate)
+	switch {
+	case d.place == domain.PeriodLeft:
+		left.FromPeriod, left.BeforePeriod = c.period.start, domain.Date{Time: c.period.start.AddDate(0, 0, 1)}
+		fallthrough
+	case d.place == domain.PeriodAhead:
+		if _, err := tx.RecordLeftPeriods(ctx, left); err != nil {
+			return nil, err
+		}
+	case !moves && d.next == d.before && len(c.entries) == 0:
+		return c.result(d), nil // nothing is to be done
+	}
+	if moves {
+		zone, err := domain.ParseTimeZone(series.TimeZone)
+		if err != nil {
+			return nil, err
+		}
+		n := series.Rule().On(*d.issueDate)
+		if _, err := tx.MoveSeriesCounter(ctx, sqlc.MoveSeriesCounterParams{
+			TenantID: tenant, SeriesID: series.ID, PeriodStart: c.period.start, StartsAnew: d.place == domain.PeriodAhead,
+			IssueDate: *d.issueDate, IssueDateEnds: d.issueDate.End(zone), NumberPrefix: n.Prefix, NumberSuffix: n.Suffix, NumberWidth: n.Width,
+		}); err != nil {
+			return nil, err
+		}
+	}
+	if d.next > d.before {
+		if _, err := tx.AdvanceSeriesCounter(ctx, sqlc.AdvanceSeriesCounterParams{
+			TenantID: tenant, SeriesID: series.ID, ExpectedNumber: d.before, NextNumber: d.next,
+		}); err != nil {
+			return nil, refusedIfNone(err)
+		}
+	}
+	seen, err := tx.LastSeriesChange(ctx, sqlc.LastSeriesChangeParams{TenantID: tenant, SeriesID: series.ID})
+	if err != nil {
+		return nil, err
+	}
+	out := c.result(d)
+	row := *out.SeriesChange
+	row.Position, row.ChangedAt = seen+1, tx.Now.Time
+	out.SeriesChange, err = tx.InsertSeriesChange(ctx, sqlc.InsertSeriesChangeParams(row))
+	return out, err
+}
+
+// result is the change as its row will have it.
+func (c *change) result(d decision) *SeriesChange {
+	n := domain.TallyEntries(c.entries)
+	row := &sqlc.SeriesChange{
+		TenantID: c.caller.TenantID, SeriesID: c.period.series.ID, ID: c.id, Kind: c.kind, PeriodStart: c.period.start,
+		ImportedNumbers: n[domain.LedgerImported], VoidedNumbers: n[domain.LedgerVoidedElsewhere], SkippedNumbers: n[domain.LedgerSkipped],
+		NextNumberBefore: d.before, NextNumber: d.next, Reason: c.reason,
+		OperationID: c.op.ID, OperationFingerprint: c.op.Fingerprint, ChangedBy: c.op.By,
+	}
+	if len(c.entries) > 0 {
+		row.FirstNumber, row.LastNumber = &c.entries[0].First, &c.entries[len(c.entries)-1].Last
+	}
+	return &SeriesChange{SeriesChange: row, Series: c.period.series}
+}
+
+func sameDay(a, b *domain.Date) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// EntriesOf are the first entries of a change, in the order of their numbers.
+func (s *Service) EntriesOf(ctx context.Context, caller auth.Caller, c *SeriesChange) ([]*LedgerLine, error) {
+	of := period{c.Series, c.PeriodStart}
+	if c.DryRun || c.FirstNumber == nil {
+		var lines []*LedgerLine
+		for _, e := range c.entries[:min(len(c.entries), maxDetails)] {
+			lines = append(lines, of.entry(e))
+		}
+		return lines, nil
+	}
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.SeriesEntry, error) {
+		return q.ListEntriesOfChange(ctx, sqlc.ListEntriesOfChangeParams{
+			TenantID: caller.TenantID, SeriesID: c.SeriesID, PeriodStart: c.PeriodStart, FirstNumber: *c.FirstNumber, LastNumber: *c.LastNumber,
+			ChangeID: c.ID, RowLimit: maxDetails,
+		})
+	})
+	lines := make([]*LedgerLine, len(rows))
+	for i, row := range rows {
+		lines[i] = of.entry(domain.LedgerEntry{
+			NumberRange: domain.NumberRange{First: row.FirstNumber, Last: row.LastNumber}, State: row.State,
+			IssueDate: row.IssueDate, Reference: row.Reference, Reason: row.Reason,
+		})
+	}
+	return lines, err
+}
+
+// entry is the line of an entry.
+func (p period) entry(e domain.LedgerEntry) *LedgerLine {
+	return &LedgerLine{
+		NumberRange: e.NumberRange, State: e.State, Number: some(p.series.Rule().PrintedIn(p.start, e.IssueDate, e.First)),
+		IssueDate: e.IssueDate, Reference: e.Reference, Reason: &e.Reason,
+	}
+}
+
+// AuditOf audits the period of a change: as it is, or, of a dry run, as it would be.
+func (s *Service) AuditOf(ctx context.Context, caller auth.Caller, c *SeriesChange) (*Audit, error) {
+	if !c.DryRun {
+		return s.Audit(ctx, caller, c.SeriesID, &c.PeriodStart, nil)
+	}
+	return txn.Snapshot(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) (*Audit, error) {
+		return period{c.Series, c.PeriodStart}.audit(ctx, q, c.reach, c.entries, nil)
+	})
+}
