@@ -51,6 +51,7 @@ type cli struct {
 	Token      command.TokenCmd      `cmd:"" help:"Access tokens."`
 	Reconcile  command.ReconcileCmd  `cmd:"" help:"Settle every payment whose outcome is not known, whatever its age, once."`
 	Settle     command.SettleCmd     `cmd:"" help:"Finish every revocation, settlement and waive that a crash has left, once."`
+	Series     command.SeriesCmd     `cmd:"" help:"Series of numbers: list them, audit their ledgers, import numbers, resync a counter."`
 	CloseMonth command.CloseMonthCmd `cmd:"" help:"Close a month: settle its usage, make its invoices final, number them."`
 	Doctor     command.DoctorCmd     `cmd:"" help:"Check every invariant of the data, on a live database. Exit status 1 and a line for each violation."`
 	Schema     schemaCmd             `cmd:"" help:"Print the GraphQL schema."`
@@ -77,7 +78,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if err != nil {
 		return err
 	}
-	world := &command.World{Config: c, Stdout: stdout, Stderr: stderr, Logger: command.NewLogger(c, stderr)}
+	world := &command.World{Config: c, Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Logger: command.NewLogger(c, stderr)}
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return parsed.Run(world)
 }

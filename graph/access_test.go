@@ -54,7 +54,16 @@ var rootArguments = map[string]func(t testing.TB, a *api, role string) string{
 	"createAccessToken": input(`role: SERVICE, name: "x", scopes: [READ]`),
 	"rotateAccessToken": spareToken(`, graceSeconds: 60`),
 	"revokeAccessToken": spareToken(``),
-	"createCustomer":    input(`name: "New", currency: "EUR"`),
+	"seriesAudit":       ofSeries,
+	"seriesLedger":      ofSeries,
+	"importNumbers": func(t testing.TB, a *api, _ string) string {
+		next := a.must(t, a.demo.admin, `query ($id: ID!) { invoiceSeries(id: $id) { counter { nextNumber } } }`, vars{"id": a.demo.creditSeriesID}).text(t, "invoiceSeries.counter.nextNumber")
+		return fmt.Sprintf(`(input: {seriesId: %q, numbers: [{number: %s}], reason: "x", dryRun: false})`, a.demo.creditSeriesID, next)
+	},
+	"resyncSeries": func(_ testing.TB, a *api, _ string) string {
+		return fmt.Sprintf(`(input: {seriesId: %q, reason: "x", dryRun: false})`, a.demo.seriesID)
+	},
+	"createCustomer": input(`name: "New", currency: "EUR"`),
 	"createInvoiceSeries": func(_ testing.TB, _ *api, role string) string {
 		return `(input: {code: "` + role + `"})`
 	},
@@ -113,6 +122,8 @@ var rootArguments = map[string]func(t testing.TB, a *api, role string) string{
 
 func nothing(testing.TB, *api, string) string { return "" }
 
+func ofSeries(_ testing.TB, a *api, _ string) string { return `(seriesId: "` + a.demo.seriesID + `")` }
+
 func input(fields string) func(testing.TB, *api, string) string {
 	return func(testing.TB, *api, string) string { return `(input: {` + fields + `})` }
 }
@@ -159,7 +170,7 @@ func ofDraft(fields string) func(testing.TB, *api, string) string {
 var typeAt = map[string]string{
 	"Customer": "customer", "Invoice": "invoice", "InvoiceSeries": "invoiceSeries", "Product": "product", "Order": "order",
 	"SeriesPresetRule": "seriesPresets", "ApiKey": "apiKey", "UsageSettlement": "settlement", "DoctorReport": "doctor", "AccessToken": "accessToken",
-	"Seller": "seller",
+	"Seller": "seller", "SeriesAudit": "seriesAudit",
 }
 
 // rule are the roles that may reach a field: its own rule, else its type's; nil where there is none.
@@ -327,7 +338,7 @@ func (a *api) rows(t testing.TB) (n int) {
 	t.Helper()
 	for _, table := range []string{"customers", "invoice_series", "invoices", "products", "product_changes", "orders", "order_history", "payment_attempts",
 		"api_keys", "api_key_revocations", "usage_events", "usage_batches", "settlements", "billing_exemptions", "invoice_history",
-		"access_tokens", "access_token_history",
+		"access_tokens", "access_token_history", "series_changes", "series_entries",
 		"seller_revisions", "customer_revisions"} {
 		n += a.count(t, table, "true")
 	}

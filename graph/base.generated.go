@@ -36,23 +36,18 @@ type MutationResolver interface {
 	RecordUsage(ctx context.Context, input metering.RecordUsageInput) (*model.RecordUsagePayload, error)
 	GrantBillingExemption(ctx context.Context, input metering.GrantBillingExemptionInput) (*model.GrantBillingExemptionPayload, error)
 	RemoveBillingExemption(ctx context.Context, input metering.RemoveBillingExemptionInput) (*model.RemoveBillingExemptionPayload, error)
-	IssueCreditNote(ctx context.Context, input invoicing.IssueCreditNoteInput) (*model.IssueCreditNotePayload, error)
 	CreateCustomer(ctx context.Context, input invoicing.CreateCustomerInput) (*model.CreateCustomerPayload, error)
-	CreateDraftInvoice(ctx context.Context, input invoicing.CreateDraftInvoiceInput) (*model.CreateDraftInvoicePayload, error)
-	UpdateDraftInvoice(ctx context.Context, input invoicing.UpdateDraftInvoiceInput) (*model.UpdateDraftInvoicePayload, error)
-	DeleteDraftInvoice(ctx context.Context, input invoicing.DeleteDraftInvoiceInput) (*model.DeleteDraftInvoicePayload, error)
-	FinalizeInvoice(ctx context.Context, input invoicing.FinalizeInvoiceInput) (*model.FinalizeInvoicePayload, error)
 	AllocateInvoice(ctx context.Context, input invoicing.AllocateInvoiceInput) (*model.AllocateInvoicePayload, error)
 	RecordInvoicePayment(ctx context.Context, input metering.RecordInvoicePaymentInput) (*model.RecordInvoicePaymentPayload, error)
 	WaiveInvoice(ctx context.Context, input metering.WaiveInvoiceInput) (*model.WaiveInvoicePayload, error)
 	VoidInvoice(ctx context.Context, input metering.VoidInvoiceInput) (*model.VoidInvoicePayload, error)
+	ImportNumbers(ctx context.Context, input invoicing.ImportNumbersInput) (*model.ImportNumbersPayload, error)
+	ResyncSeries(ctx context.Context, input invoicing.ResyncSeriesInput) (*model.ResyncSeriesPayload, error)
 	PlaceOrder(ctx context.Context, input ordering.PlaceOrderInput) (*model.PlaceOrderPayload, error)
 	FulfillOrder(ctx context.Context, input ordering.FulfillOrderInput) (*model.FulfillOrderPayload, error)
 	CancelOrder(ctx context.Context, input ordering.CancelOrderInput) (*model.CancelOrderPayload, error)
 	RefundOrder(ctx context.Context, input ordering.RefundOrderInput) (*model.RefundOrderPayload, error)
 	RetryPayment(ctx context.Context, input ordering.RetryPaymentInput) (*model.RetryPaymentPayload, error)
-	UpdateCustomer(ctx context.Context, input invoicing.UpdateCustomerInput) (*model.UpdateCustomerPayload, error)
-	UpdateSeller(ctx context.Context, input invoicing.UpdateSellerInput) (*model.UpdateSellerPayload, error)
 	CreateProduct(ctx context.Context, input ordering.CreateProductInput) (*model.CreateProductPayload, error)
 	UpdateProduct(ctx context.Context, input ordering.UpdateProductInput) (*model.UpdateProductPayload, error)
 	CreateInvoiceSeries(ctx context.Context, input invoicing.CreateInvoiceSeriesInput) (*model.CreateInvoiceSeriesPayload, error)
@@ -71,10 +66,11 @@ type QueryResolver interface {
 	Doctor(ctx context.Context) (*doctor.Report, error)
 	Invoice(ctx context.Context, id string) (*sqlc.Invoice, error)
 	Invoices(ctx context.Context, filter *invoicing.InvoiceFilter, first *int32, after *string, last *int32, before *string) (*model.InvoiceConnection, error)
+	SeriesAudit(ctx context.Context, seriesID string, period *domain.Date) (*invoicing.Audit, error)
+	SeriesLedger(ctx context.Context, seriesID string, period *domain.Date, first *int32, after *string, last *int32, before *string) (*model.LedgerLineConnection, error)
 	Order(ctx context.Context, id string) (*sqlc.Order, error)
 	Orders(ctx context.Context, filter *ordering.OrderFilter, first *int32, after *string, last *int32, before *string) (*model.OrderConnection, error)
 	PaymentEvents(ctx context.Context, first *int32, after *string, last *int32, before *string) (*model.PaymentEventConnection, error)
-	Seller(ctx context.Context) (*sqlc.Seller, error)
 	Product(ctx context.Context, id string) (*sqlc.Product, error)
 	Products(ctx context.Context, filter *ordering.ProductFilter, first *int32, after *string, last *int32, before *string) (*model.ProductConnection, error)
 	InvoiceSeries(ctx context.Context, id string) (*sqlc.InvoiceSeries, error)
@@ -156,20 +152,6 @@ func (ec *executionContext) field_Mutation_createCustomer_args(ctx context.Conte
 	return args, nil
 }
 
-func (ec *executionContext) field_Mutation_createDraftInvoice_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (invoicing.CreateDraftInvoiceInput, error) {
-			return ec.unmarshalNCreateDraftInvoiceInput2countersignᚋinternalᚋinvoicingᚐCreateDraftInvoiceInput(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["input"] = arg0
-	return args, nil
-}
-
 func (ec *executionContext) field_Mutation_createInvoiceSeries_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -190,34 +172,6 @@ func (ec *executionContext) field_Mutation_createProduct_args(ctx context.Contex
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (ordering.CreateProductInput, error) {
 			return ec.unmarshalNCreateProductInput2countersignᚋinternalᚋorderingᚐCreateProductInput(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["input"] = arg0
-	return args, nil
-}
-
-func (ec *executionContext) field_Mutation_deleteDraftInvoice_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (invoicing.DeleteDraftInvoiceInput, error) {
-			return ec.unmarshalNDeleteDraftInvoiceInput2countersignᚋinternalᚋinvoicingᚐDeleteDraftInvoiceInput(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["input"] = arg0
-	return args, nil
-}
-
-func (ec *executionContext) field_Mutation_finalizeInvoice_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (invoicing.FinalizeInvoiceInput, error) {
-			return ec.unmarshalNFinalizeInvoiceInput2countersignᚋinternalᚋinvoicingᚐFinalizeInvoiceInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -254,12 +208,12 @@ func (ec *executionContext) field_Mutation_grantBillingExemption_args(ctx contex
 	return args, nil
 }
 
-func (ec *executionContext) field_Mutation_issueCreditNote_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+func (ec *executionContext) field_Mutation_importNumbers_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (invoicing.IssueCreditNoteInput, error) {
-			return ec.unmarshalNIssueCreditNoteInput2countersignᚋinternalᚋinvoicingᚐIssueCreditNoteInput(ctx, v)
+		func(ctx context.Context, v any) (invoicing.ImportNumbersInput, error) {
+			return ec.unmarshalNImportNumbersInput2countersignᚋinternalᚋinvoicingᚐImportNumbersInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -338,6 +292,20 @@ func (ec *executionContext) field_Mutation_removeBillingExemption_args(ctx conte
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_resyncSeries_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (invoicing.ResyncSeriesInput, error) {
+			return ec.unmarshalNResyncSeriesInput2countersignᚋinternalᚋinvoicingᚐResyncSeriesInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_retryPayment_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -394,54 +362,12 @@ func (ec *executionContext) field_Mutation_rotateAccessToken_args(ctx context.Co
 	return args, nil
 }
 
-func (ec *executionContext) field_Mutation_updateCustomer_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (invoicing.UpdateCustomerInput, error) {
-			return ec.unmarshalNUpdateCustomerInput2countersignᚋinternalᚋinvoicingᚐUpdateCustomerInput(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["input"] = arg0
-	return args, nil
-}
-
-func (ec *executionContext) field_Mutation_updateDraftInvoice_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (invoicing.UpdateDraftInvoiceInput, error) {
-			return ec.unmarshalNUpdateDraftInvoiceInput2countersignᚋinternalᚋinvoicingᚐUpdateDraftInvoiceInput(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["input"] = arg0
-	return args, nil
-}
-
 func (ec *executionContext) field_Mutation_updateProduct_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (ordering.UpdateProductInput, error) {
 			return ec.unmarshalNUpdateProductInput2countersignᚋinternalᚋorderingᚐUpdateProductInput(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["input"] = arg0
-	return args, nil
-}
-
-func (ec *executionContext) field_Mutation_updateSeller_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
-	var err error
-	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (invoicing.UpdateSellerInput, error) {
-			return ec.unmarshalNUpdateSellerInput2countersignᚋinternalᚋinvoicingᚐUpdateSellerInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -951,6 +877,82 @@ func (ec *executionContext) field_Query_products_args(ctx context.Context, rawAr
 		return nil, err
 	}
 	args["before"] = arg4
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_seriesAudit_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "seriesId",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["seriesId"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "period",
+		func(ctx context.Context, v any) (*domain.Date, error) {
+			return ec.unmarshalODate2ᚖcountersignᚋinternalᚋdomainᚐDate(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["period"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_seriesLedger_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "seriesId",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["seriesId"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "period",
+		func(ctx context.Context, v any) (*domain.Date, error) {
+			return ec.unmarshalODate2ᚖcountersignᚋinternalᚋdomainᚐDate(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["period"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int32, error) {
+			return ec.unmarshalOInt2ᚖint32(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int32, error) {
+			return ec.unmarshalOInt2ᚖint32(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg4
+	arg5, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg5
 	return args, nil
 }
 
@@ -1508,50 +1510,6 @@ func (ec *executionContext) fieldContext_Mutation_removeBillingExemption(ctx con
 	return fc, nil
 }
 
-func (ec *executionContext) _Mutation_issueCreditNote(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Mutation_issueCreditNote(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().IssueCreditNote(ctx, fc.Args["input"].(invoicing.IssueCreditNoteInput))
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.IssueCreditNotePayload) graphql.Marshaler {
-			return ec.marshalOIssueCreditNotePayload2ᚖcountersignᚋgraphᚋmodelᚐIssueCreditNotePayload(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Mutation_issueCreditNote(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Mutation",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_IssueCreditNotePayload(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Mutation_issueCreditNote_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
-}
-
 func (ec *executionContext) _Mutation_createCustomer(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1590,182 +1548,6 @@ func (ec *executionContext) fieldContext_Mutation_createCustomer(ctx context.Con
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_createCustomer_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Mutation_createDraftInvoice(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Mutation_createDraftInvoice(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().CreateDraftInvoice(ctx, fc.Args["input"].(invoicing.CreateDraftInvoiceInput))
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.CreateDraftInvoicePayload) graphql.Marshaler {
-			return ec.marshalOCreateDraftInvoicePayload2ᚖcountersignᚋgraphᚋmodelᚐCreateDraftInvoicePayload(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Mutation_createDraftInvoice(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Mutation",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_CreateDraftInvoicePayload(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Mutation_createDraftInvoice_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Mutation_updateDraftInvoice(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Mutation_updateDraftInvoice(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().UpdateDraftInvoice(ctx, fc.Args["input"].(invoicing.UpdateDraftInvoiceInput))
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.UpdateDraftInvoicePayload) graphql.Marshaler {
-			return ec.marshalOUpdateDraftInvoicePayload2ᚖcountersignᚋgraphᚋmodelᚐUpdateDraftInvoicePayload(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Mutation_updateDraftInvoice(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Mutation",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_UpdateDraftInvoicePayload(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Mutation_updateDraftInvoice_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Mutation_deleteDraftInvoice(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Mutation_deleteDraftInvoice(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().DeleteDraftInvoice(ctx, fc.Args["input"].(invoicing.DeleteDraftInvoiceInput))
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.DeleteDraftInvoicePayload) graphql.Marshaler {
-			return ec.marshalODeleteDraftInvoicePayload2ᚖcountersignᚋgraphᚋmodelᚐDeleteDraftInvoicePayload(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Mutation_deleteDraftInvoice(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Mutation",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_DeleteDraftInvoicePayload(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Mutation_deleteDraftInvoice_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Mutation_finalizeInvoice(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Mutation_finalizeInvoice(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().FinalizeInvoice(ctx, fc.Args["input"].(invoicing.FinalizeInvoiceInput))
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.FinalizeInvoicePayload) graphql.Marshaler {
-			return ec.marshalOFinalizeInvoicePayload2ᚖcountersignᚋgraphᚋmodelᚐFinalizeInvoicePayload(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Mutation_finalizeInvoice(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Mutation",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_FinalizeInvoicePayload(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Mutation_finalizeInvoice_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -1942,6 +1724,94 @@ func (ec *executionContext) fieldContext_Mutation_voidInvoice(ctx context.Contex
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_voidInvoice_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_importNumbers(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_importNumbers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ImportNumbers(ctx, fc.Args["input"].(invoicing.ImportNumbersInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ImportNumbersPayload) graphql.Marshaler {
+			return ec.marshalOImportNumbersPayload2ᚖcountersignᚋgraphᚋmodelᚐImportNumbersPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_importNumbers(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ImportNumbersPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_importNumbers_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_resyncSeries(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_resyncSeries(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ResyncSeries(ctx, fc.Args["input"].(invoicing.ResyncSeriesInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ResyncSeriesPayload) graphql.Marshaler {
+			return ec.marshalOResyncSeriesPayload2ᚖcountersignᚋgraphᚋmodelᚐResyncSeriesPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_resyncSeries(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ResyncSeriesPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_resyncSeries_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -2162,94 +2032,6 @@ func (ec *executionContext) fieldContext_Mutation_retryPayment(ctx context.Conte
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_retryPayment_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Mutation_updateCustomer(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Mutation_updateCustomer(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().UpdateCustomer(ctx, fc.Args["input"].(invoicing.UpdateCustomerInput))
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.UpdateCustomerPayload) graphql.Marshaler {
-			return ec.marshalOUpdateCustomerPayload2ᚖcountersignᚋgraphᚋmodelᚐUpdateCustomerPayload(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Mutation_updateCustomer(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Mutation",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_UpdateCustomerPayload(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Mutation_updateCustomer_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
-		ec.Error(ctx, err)
-		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Mutation_updateSeller(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Mutation_updateSeller(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().UpdateSeller(ctx, fc.Args["input"].(invoicing.UpdateSellerInput))
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *model.UpdateSellerPayload) graphql.Marshaler {
-			return ec.marshalOUpdateSellerPayload2ᚖcountersignᚋgraphᚋmodelᚐUpdateSellerPayload(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Mutation_updateSeller(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Mutation",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_UpdateSellerPayload(ctx, field)
-		},
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = ec.Recover(ctx, r)
-			ec.Error(ctx, err)
-		}
-	}()
-	ctx = graphql.WithFieldContext(ctx, fc)
-	if fc.Args, err = ec.field_Mutation_updateSeller_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -3040,6 +2822,94 @@ func (ec *executionContext) fieldContext_Query_invoices(ctx context.Context, fie
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_seriesAudit(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_seriesAudit(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().SeriesAudit(ctx, fc.Args["seriesId"].(string), fc.Args["period"].(*domain.Date))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *invoicing.Audit) graphql.Marshaler {
+			return ec.marshalOSeriesAudit2ᚖcountersignᚋinternalᚋinvoicingᚐAudit(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Query_seriesAudit(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SeriesAudit(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_seriesAudit_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_seriesLedger(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_seriesLedger(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().SeriesLedger(ctx, fc.Args["seriesId"].(string), fc.Args["period"].(*domain.Date), fc.Args["first"].(*int32), fc.Args["after"].(*string), fc.Args["last"].(*int32), fc.Args["before"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.LedgerLineConnection) graphql.Marshaler {
+			return ec.marshalNLedgerLineConnection2ᚖcountersignᚋgraphᚋmodelᚐLedgerLineConnection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_seriesLedger(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LedgerLineConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_seriesLedger_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query_order(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3168,38 +3038,6 @@ func (ec *executionContext) fieldContext_Query_paymentEvents(ctx context.Context
 	if fc.Args, err = ec.field_Query_paymentEvents_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
-	}
-	return fc, nil
-}
-
-func (ec *executionContext) _Query_seller(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
-	return graphql.ResolveField(
-		ctx,
-		ec.OperationContext,
-		field,
-		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.fieldContext_Query_seller(ctx, field)
-		},
-		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.Query().Seller(ctx)
-		},
-		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *sqlc.Seller) graphql.Marshaler {
-			return ec.marshalOSeller2ᚖcountersignᚋsqlcᚐSeller(ctx, selections, v)
-		},
-		true,
-		false,
-	)
-}
-func (ec *executionContext) fieldContext_Query_seller(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	fc = &graphql.FieldContext{
-		Object:     "Query",
-		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
-		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
-			return ec.childFields_Seller(ctx, field)
-		},
 	}
 	return fc, nil
 }
@@ -3584,6 +3422,16 @@ func (ec *executionContext) _UserError(ctx context.Context, sel ast.SelectionSet
 			return graphql.Null
 		}
 		return ec._PeriodClosedError(ctx, sel, obj)
+	case *domain.NumbersUnexplainedError:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._NumbersUnexplainedError(ctx, sel, obj)
+	case *domain.NumbersTakenError:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._NumbersTakenError(ctx, sel, obj)
 	case *domain.IllegalTransitionError:
 		if obj == nil {
 			return graphql.Null
@@ -3599,16 +3447,6 @@ func (ec *executionContext) _UserError(ctx context.Context, sel ast.SelectionSet
 			return graphql.Null
 		}
 		return ec._GeneralError(ctx, sel, obj)
-	case *domain.CreditTooLargeError:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._CreditTooLargeError(ctx, sel, obj)
-	case *domain.AmountMismatchError:
-		if obj == nil {
-			return graphql.Null
-		}
-		return ec._AmountMismatchError(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -3783,44 +3621,9 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
-		case "issueCreditNote":
-			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
-				return ec._Mutation_issueCreditNote(ctx, field)
-			})
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
 		case "createCustomer":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_createCustomer(ctx, field)
-			})
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "createDraftInvoice":
-			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
-				return ec._Mutation_createDraftInvoice(ctx, field)
-			})
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "updateDraftInvoice":
-			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
-				return ec._Mutation_updateDraftInvoice(ctx, field)
-			})
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "deleteDraftInvoice":
-			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
-				return ec._Mutation_deleteDraftInvoice(ctx, field)
-			})
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "finalizeInvoice":
-			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
-				return ec._Mutation_finalizeInvoice(ctx, field)
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
@@ -3849,6 +3652,20 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "voidInvoice":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_voidInvoice(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "importNumbers":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_importNumbers(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "resyncSeries":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_resyncSeries(ctx, field)
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
@@ -3884,20 +3701,6 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "retryPayment":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_retryPayment(ctx, field)
-			})
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "updateCustomer":
-			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
-				return ec._Mutation_updateCustomer(ctx, field)
-			})
-			if out.Values[i] == graphql.RequiredNull {
-				out.Invalids++
-			}
-		case "updateSeller":
-			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
-				return ec._Mutation_updateSeller(ctx, field)
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
@@ -4085,6 +3888,18 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_invoices(ctx, field)
 				})
+		case "seriesAudit":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_seriesAudit(ctx, field)
+				})
+		case "seriesLedger":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_seriesLedger(ctx, field)
+				})
 		case "order":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
 				true, false,
@@ -4102,12 +3917,6 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_paymentEvents(ctx, field)
-				})
-		case "seller":
-			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
-				true, false,
-				func(ctx context.Context) graphql.Marshaler {
-					return ec._Query_seller(ctx, field)
 				})
 		case "product":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
@@ -4196,6 +4005,35 @@ func (ec *executionContext) marshalNBigInt2int64(ctx context.Context, sel ast.Se
 		graphql.AddInvalidNullFromMarshaler(ctx, "BigInt!")
 	}
 	return res
+}
+
+func (ec *executionContext) unmarshalNBigInt2ᚕint64ᚄ(ctx context.Context, v any) ([]int64, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]int64, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNBigInt2int64(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNBigInt2ᚕint64ᚄ(ctx context.Context, sel ast.SelectionSet, v []int64) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNBigInt2int64(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalNCurrencyCode2countersignᚋinternalᚋdomainᚐCurrencyCode(ctx context.Context, v any) (domain.CurrencyCode, error) {
@@ -4550,22 +4388,6 @@ func (ec *executionContext) marshalODateTime2ᚖtimeᚐTime(ctx context.Context,
 	_ = ctx
 	res := scalar.MarshalDateTime(*v)
 	return res
-}
-
-func (ec *executionContext) unmarshalODecimal2ᚖcountersignᚋinternalᚋdomainᚐDecimal(ctx context.Context, v any) (*domain.Decimal, error) {
-	if v == nil {
-		return nil, nil
-	}
-	var res = new(domain.Decimal)
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
-}
-
-func (ec *executionContext) marshalODecimal2ᚖcountersignᚋinternalᚋdomainᚐDecimal(ctx context.Context, sel ast.SelectionSet, v *domain.Decimal) graphql.Marshaler {
-	if v == nil {
-		return graphql.Null
-	}
-	return v
 }
 
 func (ec *executionContext) marshalOMoney2ᚖcountersignᚋinternalᚋdomainᚐMoney(ctx context.Context, sel ast.SelectionSet, v *domain.Money) graphql.Marshaler {

@@ -122,6 +122,16 @@ var provoked = map[domain.Code]func(t *testing.T, a *api) response{
 		return "issueCreditNote", vars{"invoiceId": n.invoiceID, "amountMinor": 1_000_000, "reason": "x"}
 	}),
 
+	domain.CodeInvalidRow: asks(func(n *tenant) (string, vars) {
+		return "importNumbers", vars{"seriesId": n.seriesID, "reason": "x", "numbers": []vars{{"number": 0}}}
+	}),
+	domain.CodeNumbersTaken: asks(func(n *tenant) (string, vars) {
+		return "importNumbers", vars{"seriesId": n.seriesID, "reason": "x", "numbers": []vars{{"number": 1}}}
+	}),
+	domain.CodeNumbersUnexplained: asks(func(n *tenant) (string, vars) {
+		return "importNumbers", vars{"seriesId": n.seriesID, "reason": "x", "numbers": []vars{{"number": 9}}, "dryRun": false}
+	}),
+
 	domain.CodeUnauthenticated: func(t *testing.T, a *api) response { return a.do(t, "", `{ customers { nodes { id } } }`, nil) },
 	domain.CodeForbidden: func(t *testing.T, a *api) response {
 		return a.do(t, a.demo.service, `{ doctor { healthy } }`, nil)

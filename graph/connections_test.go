@@ -23,9 +23,15 @@ func connections(n *tenant) []connection {
 		{"Query.paymentEvents", `{ paymentEvents` + strings.ReplaceAll(page, "{ id }", "{ id: eventId }") + ` }`, "paymentEvents"},
 		{"Customer.invoices", `{ customer(id: "` + n.customerID + `") { invoices` + page + ` } }`, "customer.invoices"},
 		{"InvoiceSeries.invoices", `{ invoiceSeries(id: "` + n.seriesID + `") { invoices` + page + ` } }`, "invoiceSeries.invoices"},
+		{"Query.seriesLedger", `{ seriesLedger(seriesId: "` + n.seriesID + `")` + strings.ReplaceAll(page, "{ id }", "{ id: number }") + ` }`, "seriesLedger"},
 		{"Query.apiKeys", `{ apiKeys` + page + ` }`, "apiKeys"},
 		{"Query.settlements", `{ settlements` + page + ` }`, "settlements"},
 	}
+}
+
+// with is the query with arguments, beside those that it has.
+func (c connection) with(arguments string) string {
+	return strings.Replace(fmt.Sprintf(c.query, arguments), `")(`, `", `, 1)
 }
 
 // page is a page of a list.
@@ -40,7 +46,7 @@ func (a *api) page(t *testing.T, c connection, arguments string) (p page) {
 	if arguments != "" {
 		arguments = "(" + arguments + ")"
 	}
-	r := a.must(t, a.demo.admin, fmt.Sprintf(c.query, arguments), nil)
+	r := a.must(t, a.demo.admin, c.with(arguments), nil)
 	p.ids, p.cursors = r.list(t, c.at+".nodes", "id"), r.list(t, c.at+".edges", "cursor")
 	for i := range p.ids {
 		if got := r.text(t, fmt.Sprintf("%s.edges.%d.node.id", c.at, i)); got != p.ids[i] {
@@ -173,7 +179,7 @@ func TestBadWindows(t *testing.T) {
 			{fmt.Sprintf("after: %q", own[:len(own)-2]), "after"}, {fmt.Sprintf("after: %q", own+"AAAA"), "after"}, {fmt.Sprintf("after: %q", own+"="), "after"},
 			{fmt.Sprintf("after: %q", strings.ToLower(own)), "after"},
 		} {
-			r := a.do(t, a.demo.admin, fmt.Sprintf(c.query, "("+w.arguments+")"), nil)
+			r := a.do(t, a.demo.admin, c.with("("+w.arguments+")"), nil)
 			if wantCodes(t, r, "BAD_INPUT"); len(r.errors) == 1 && r.errors[0].path() != c.at+"."+w.path {
 				t.Errorf("%s(%s) is refused at %s, want %s", c.name, w.arguments, r.errors[0].path(), w.path)
 			}

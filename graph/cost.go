@@ -18,7 +18,9 @@ const listSize = 3
 
 // weights are of fields that read more than their answer shows.
 var weights = map[string]int{
-	"Query.doctor": 1_000, // it reads all of the tenant's data
+	"Query.doctor":       1_000, // it reads all of the tenant's data
+	"Query.seriesAudit":  1_000, // and these all of a series'
+	"SeriesChange.audit": 1_000,
 }
 
 // costing refuses an operation that would load too much, before it runs. It stands behind the

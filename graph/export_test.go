@@ -44,6 +44,7 @@ func Cursors(cursor string) map[string]string {
 	again(out, invoiceKeys, cursor)
 	again(out, apiKeyKeys, cursor)
 	again(out, numberKeys, cursor)
+	again(out, ledgerKeys, cursor)
 	return out
 }
 

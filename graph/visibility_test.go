@@ -11,11 +11,17 @@ import (
 // idQueries ask with an id of one of the kinds listed. The keys are the arguments and input fields of the schema that take an
 // id: one that is missing here fails the test.
 var idQueries = map[string]struct{ kinds, query string }{
-	"Query.node.id":            {"inv cus ser ord prd key set tok", `{ node(id: "<id>") { __typename id } }`},
-	"Query.nodes.ids":          {"inv cus ser ord prd key set tok", `{ nodes(ids: ["<customer>", "<id>", "<customer>"]) { __typename id } }`},
-	"Query.invoice.id":         {"inv", `{ invoice(id: "<id>") { id number customer { name } lines { description } } }`},
-	"Query.customer.id":        {"cus", `{ customer(id: "<id>") { id name invoices { nodes { number } } } }`},
-	"Query.invoiceSeries.id":   {"ser", `{ invoiceSeries(id: "<id>") { id code invoices { nodes { number } } } }`},
+	"Query.node.id":               {"inv cus ser ord prd key set tok", `{ node(id: "<id>") { __typename id } }`},
+	"Query.nodes.ids":             {"inv cus ser ord prd key set tok", `{ nodes(ids: ["<customer>", "<id>", "<customer>"]) { __typename id } }`},
+	"Query.invoice.id":            {"inv", `{ invoice(id: "<id>") { id number customer { name } lines { description } } }`},
+	"Query.customer.id":           {"cus", `{ customer(id: "<id>") { id name invoices { nodes { number } } } }`},
+	"Query.invoiceSeries.id":      {"ser", `{ invoiceSeries(id: "<id>") { id code invoices { nodes { number } } } }`},
+	"Query.seriesAudit.seriesId":  {"ser", `{ seriesAudit(seriesId: "<id>") { clean last issued } }`},
+	"Query.seriesLedger.seriesId": {"ser", `{ seriesLedger(seriesId: "<id>") { nodes { number invoice { id } } edges { cursor } pageInfo { hasNextPage startCursor } } }`},
+	"ImportNumbersInput.seriesId": {"ser", `mutation { importNumbers(input: {seriesId: "<id>", numbers: [{number: 1000}], reason: "x"})
+		{ change { nextNumber gapCount audit { last } } replayed userErrors { message code path } } }`},
+	"ResyncSeriesInput.seriesId": {"ser", `mutation { resyncSeries(input: {seriesId: "<id>", reason: "x"})
+		{ change { nextNumber audit { last } } replayed userErrors { message code path } } }`},
 	"Query.product.id":         {"prd", `{ product(id: "<id>") { id sku name stock active } }`},
 	"Query.order.id":           {"ord", `{ order(id: "<id>") { id status customer { name } items { name product { id } } payments { id } history { event } } }`},
 	"OrderFilter.customerId":   {"cus", `{ orders(filter: {customerId: "<id>"}) { nodes { id } edges { cursor } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }`},

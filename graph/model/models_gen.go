@@ -4,6 +4,7 @@ package model
 
 import (
 	"countersign/internal/domain"
+	"countersign/internal/invoicing"
 	"countersign/sqlc"
 )
 
@@ -97,16 +98,6 @@ type CreateCustomerPayload struct {
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
-// The draft, or why there is none.
-type CreateDraftInvoicePayload struct {
-	// The draft: it has no number, and nothing is due.
-	Invoice *sqlc.Invoice `json:"invoice,omitempty"`
-	// Whether an earlier request with the same idempotency key did the work.
-	Replayed bool `json:"replayed"`
-	// Why nothing was made.
-	UserErrors []domain.UserError `json:"userErrors"`
-}
-
 // The series, or why there is none.
 type CreateInvoiceSeriesPayload struct {
 	// The series.
@@ -145,26 +136,6 @@ type CustomerEdge struct {
 	Node *sqlc.Customer `json:"node"`
 }
 
-// The deleted draft, or why it is not deleted.
-type DeleteDraftInvoicePayload struct {
-	// The draft, DELETED. Lists leave it out, unless they are asked for that status.
-	Invoice *sqlc.Invoice `json:"invoice,omitempty"`
-	// Whether an earlier request did the work, by this idempotency key or another.
-	Replayed bool `json:"replayed"`
-	// Why it is not deleted.
-	UserErrors []domain.UserError `json:"userErrors"`
-}
-
-// The invoice, or why it is no invoice yet.
-type FinalizeInvoicePayload struct {
-	// The invoice, with its number.
-	Invoice *sqlc.Invoice `json:"invoice,omitempty"`
-	// Whether an earlier request did the work, by this idempotency key or another.
-	Replayed bool `json:"replayed"`
-	// Why no number was taken.
-	UserErrors []domain.UserError `json:"userErrors"`
-}
-
 // The order, or why it stands where it stood.
 type FulfillOrderPayload struct {
 	// The order.
@@ -182,6 +153,16 @@ type GrantBillingExemptionPayload struct {
 	// Whether an earlier request with the same idempotency key did the work.
 	Replayed bool `json:"replayed"`
 	// Why it was not granted.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// What the import has done, or why it was refused.
+type ImportNumbersPayload struct {
+	// What was changed, or would be.
+	Change *invoicing.SeriesChange `json:"change,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing was changed: a fault for each row, the first 100.
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
@@ -221,16 +202,22 @@ type InvoiceSeriesEdge struct {
 	Node *sqlc.InvoiceSeries `json:"node"`
 }
 
-// The credit note, or why there is none.
-type IssueCreditNotePayload struct {
-	// The credit note, with its number.
-	CreditNote *sqlc.Invoice `json:"creditNote,omitempty"`
-	// The invoice that it credits.
-	Invoice *sqlc.Invoice `json:"invoice,omitempty"`
-	// Whether an earlier request with the same idempotency key did the work.
-	Replayed bool `json:"replayed"`
-	// Why nothing was credited.
-	UserErrors []domain.UserError `json:"userErrors"`
+// A page of a ledger.
+type LedgerLineConnection struct {
+	// The rows with their cursors.
+	Edges []*LedgerLineEdge `json:"edges"`
+	// The rows.
+	Nodes []*invoicing.LedgerLine `json:"nodes"`
+	// Where the page lies.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A line in a ledger.
+type LedgerLineEdge struct {
+	// Where the row stands in the list; opaque.
+	Cursor string `json:"cursor"`
+	// The line.
+	Node *invoicing.LedgerLine `json:"node"`
 }
 
 // Root fields run in order and commit one by one. After one that failed (user errors are no failure) the rest are not run and answer null with NOT_RUN.
@@ -355,7 +342,16 @@ type RemoveBillingExemptionPayload struct {
 	Replayed bool `json:"replayed"`
 	// Why nothing was ended.
 	UserErrors []domain.UserError `json:"userErrors"`
-	CustomerID *domain.CustomerID `json:"-"`
+}
+
+// What the resync has done, or why it was refused.
+type ResyncSeriesPayload struct {
+	// What was changed, or would be. If the counter is not behind, its next number is what it was.
+	Change *invoicing.SeriesChange `json:"change,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing was changed.
+	UserErrors []domain.UserError `json:"userErrors"`
 }
 
 // The order, or why there is no new attempt.
@@ -402,40 +398,10 @@ type RotateAccessTokenPayload struct {
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
-// The customer, or why it is unchanged.
-type UpdateCustomerPayload struct {
-	// The customer.
-	Customer *sqlc.Customer `json:"customer,omitempty"`
-	// Whether an earlier request with the same idempotency key did the work.
-	Replayed bool `json:"replayed"`
-	// Why nothing was changed.
-	UserErrors []domain.UserError `json:"userErrors"`
-}
-
-// The draft, or why it is unchanged.
-type UpdateDraftInvoicePayload struct {
-	// The draft.
-	Invoice *sqlc.Invoice `json:"invoice,omitempty"`
-	// Whether an earlier request with the same idempotency key did the work.
-	Replayed bool `json:"replayed"`
-	// Why nothing was changed.
-	UserErrors []domain.UserError `json:"userErrors"`
-}
-
 // The product, or why it is as it was.
 type UpdateProductPayload struct {
 	// The product.
 	Product *sqlc.Product `json:"product,omitempty"`
-	// Whether an earlier request with the same idempotency key did the work.
-	Replayed bool `json:"replayed"`
-	// Why nothing was changed.
-	UserErrors []domain.UserError `json:"userErrors"`
-}
-
-// The seller, or why it is unchanged.
-type UpdateSellerPayload struct {
-	// The seller.
-	Seller *sqlc.Seller `json:"seller,omitempty"`
 	// Whether an earlier request with the same idempotency key did the work.
 	Replayed bool `json:"replayed"`
 	// Why nothing was changed.

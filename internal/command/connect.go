@@ -26,6 +26,7 @@ import (
 // World is what a command may touch beside the database.
 type World struct {
 	Config         config.Config
+	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Logger         *slog.Logger
 }

@@ -32,6 +32,7 @@ type Demo struct {
 	ProductVersion, PersonVersion, SellerVersion time.Time
 
 	Token    domain.TokenID               // one to rotate and to revoke; zero where nobody made it
+	Ledger   domain.SeriesID              // a series to import into
 	Keys     map[string]domain.APIKeyID   // one to try each mutation on
 	People   map[string]domain.CustomerID // likewise
 	Invoices map[string]*sqlc.Invoice     // likewise
@@ -128,6 +129,12 @@ func (d *Demo) seedUsage(ctx context.Context, caller auth.Caller, s *invoicing.S
 	if err := d.seedDrafts(ctx, caller, s); err != nil {
 		return err
 	}
+	ledgerKey := "demo ledger"
+	ledger, err := s.CreateSeries(ctx, caller, invoicing.CreateInvoiceSeriesInput{Code: "OLD", IdempotencyKey: &ledgerKey})
+	if err != nil {
+		return err
+	}
+	d.Ledger = ledger.Value.ID
 	for _, name := range []string{"pay", "waive", "void", "credit"} {
 		key := "demo to " + name
 		out, err := s.Allocate(ctx, caller, invoicing.AllocateInvoiceInput{
@@ -392,6 +399,34 @@ mutation CreateInvoiceSeries($input: CreateInvoiceSeriesInput!) {
   }
 }
 `, map[string]any{"code": "WEB", "reset": "YEARLY", "format": "{CODE}/{YYYY}/{N:6}", "timeZone": "Europe/Berlin"}),
+		tab("ImportNumbers", `# A dry run: with dryRun false the numbers are taken over, once.
+mutation ImportNumbers($input: ImportNumbersInput!) {
+  importNumbers(input: $input) {
+    change {
+      dryRun
+      nextNumberBefore
+      nextNumber
+      gaps { first last }
+      entries { first last state number reason }
+      audit { clean last imported voidedElsewhere skipped }
+    }
+    replayed
+    userErrors { code message path ... on NumbersUnexplainedError { gaps { first last } } }
+  }
+}
+`, map[string]any{
+			"seriesId": d.Ledger, "reason": "From the old system", "dryRun": true,
+			"csv": "number,last_number,status,reason\n1,4710,SKIPPED,In the archive\n4711,4790,ISSUED,\n4791,,VOID,Sent twice\n",
+		}),
+		tab("ResyncSeries", `# A counter that is not behind what is numbered stays where it is.
+mutation ResyncSeries($input: ResyncSeriesInput!) {
+  resyncSeries(input: $input) {
+    change { dryRun nextNumberBefore nextNumber gaps { first last } audit { clean last } }
+    replayed
+    userErrors { code message path ... on NumbersUnexplainedError { gaps { first last } } }
+  }
+}
+`, map[string]any{"seriesId": d.Series, "reason": "Restored from a backup", "dryRun": true}),
 	}
 }
 
