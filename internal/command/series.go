@@ -32,12 +32,8 @@ type SeriesCmd struct {
 
 // of runs fn for a tenant's admin.
 func of(ctx context.Context, w *World, handle string, fn func(app *App, caller auth.Caller) error) error {
-	return with(ctx, w, false, func(app *App) error {
-		tenant, err := app.Invoicing.TenantByHandle(ctx, handle)
-		if err != nil {
-			return err
-		}
-		return fn(app, auth.Caller{TenantID: tenant.ID, Role: domain.RoleAdmin})
+	return withTenant(ctx, w, handle, func(app *App, tenant *sqlc.OpsTenant) error {
+		return fn(app, auth.Command(tenant.ID))
 	})
 }
 
