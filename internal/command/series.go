@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"countersign/internal/auth"
 	"countersign/internal/domain"
@@ -33,6 +34,8 @@ type SeriesCmd struct {
 // of runs fn for a tenant's admin.
 func of(ctx context.Context, w *World, handle string, fn func(app *App, caller auth.Caller) error) error {
 	return withTenant(ctx, w, handle, func(app *App, tenant *sqlc.OpsTenant) error {
+		// Nobody waits for the answer as a request's client does: a big import may take its time.
+		app.Invoicing = invoicing.New(txn.New(app.Pool, txn.Settings{WriteTimeout: 10 * time.Minute, Logger: w.Logger}))
 		return fn(app, auth.Command(tenant.ID))
 	})
 }

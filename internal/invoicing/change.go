@@ -2,6 +2,9 @@ package invoicing
 
 import (
 	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
 
 	"countersign/internal/auth"
 	"countersign/internal/domain"
@@ -56,7 +59,7 @@ type decision struct {
 func (s *Service) run(ctx context.Context, c *change) (txn.Outcome[*SeriesChange], error) {
 	return txn.Run(ctx, s.db, txn.Write[*SeriesChange]{
 		Operation: c.op,
-		Apply:     c.apply,
+		Apply:     c.once,
 		Find: func(ctx context.Context, q *sqlc.Queries) (txn.Found[*SeriesChange], error) {
 			row, err := q.FindSeriesChange(ctx, sqlc.FindSeriesChangeParams{TenantID: c.caller.TenantID, OperationID: c.op.ID})
 			if err != nil {
@@ -97,6 +100,24 @@ func (c *change) look(ctx context.Context, q *sqlc.Queries) (*sqlc.SeriesCounter
 		return nil, domain.Refuse(domain.CodeNotFound, domain.Input("seriesId"), "no such series")
 	}
 	return counters[0], nil
+}
+
+// once is apply, but that an answer which this very operation may have caused, by a run whose own answer was
+// lost or by its twin, is no answer: the runner then finds what it has done.
+func (c *change) once(ctx context.Context, tx txn.Tx) (*SeriesChange, error) {
+	out, err := c.apply(ctx, tx)
+	var refusal domain.UserError
+	if err != nil && !errors.As(err, &refusal) || err == nil && out.Position > 0 {
+		return out, err
+	}
+	_, findErr := tx.FindSeriesChange(ctx, sqlc.FindSeriesChangeParams{TenantID: c.caller.TenantID, OperationID: c.op.ID})
+	switch {
+	case findErr == nil:
+		return nil, txn.ErrRefused
+	case !errors.Is(findErr, pgx.ErrNoRows):
+		return nil, findErr
+	}
+	return out, err
 }
 
 // apply writes the entries before it locks the counter, so that numbers wait only for what must be
@@ -160,38 +181,29 @@ func (c *change) insertEntries(ctx context.Context, tx txn.Tx) error {
 // decide says what the change comes to. The entries are in the ledger, or else they are handed to it beside
 // it. Numbers that are taken, and a period that was left at an earlier number, are refused.
 func (c *change) decide(ctx context.Context, q *sqlc.Queries, counter *sqlc.SeriesCounter, beside []domain.LedgerEntry) (d decision, err error) {
-	var highest int64
-	if n := len(c.entries); n > 0 {
-		highest = c.entries[n-1].Last
-		met, err := c.period.pass(ctx, q, c.entries[0].First, highest, beside, nil)
-		if err != nil {
-			return d, err
-		}
-		if met.twinCount > 0 {
-			return d, domain.NumbersTaken(c.input, met.twins, met.twinCount)
-		}
-	}
 	last, err := c.period.last(ctx, q)
 	if err != nil {
 		return d, err
 	}
-	d.place, d.reach = counter.State().Place(c.period.start), max(last.LastNumber, highest)
+	d.place, d.reach = counter.State().Place(c.period.start), last.LastNumber
+	if n := len(c.entries); n > 0 {
+		d.reach = max(d.reach, c.entries[n-1].Last)
+	}
 	d.before, d.next = counter.NextNumber, counter.NextNumber
-	from := d.before
+	from := d.before // what lies before is not this change's to explain
 	switch d.place {
 	case domain.PeriodLeft:
 		record, err := c.period.record(ctx, q)
 		if err != nil {
 			return d, err
 		}
+		from = 1
 		if record != nil {
 			if d.reach > record.LastNumber {
 				return d, domain.Refuse(domain.CodePeriodClosed, c.input, "the series has left the period that began on %s at number %d", c.period.start, record.LastNumber)
 			}
-			d.reach = record.LastNumber
-			return d, nil // what it explains was a gap; the others stay
+			d.reach, from = record.LastNumber, record.LastNumber+1
 		}
-		from = 1
 	case domain.PeriodAhead:
 		d.before, d.next, from = 1, d.reach+1, 1
 	case domain.PeriodCurrent:
@@ -199,11 +211,24 @@ func (c *change) decide(ctx context.Context, q *sqlc.Queries, counter *sqlc.Seri
 		d.reach = d.next - 1
 	}
 	d.issueDate = c.issueDate(counter, last, d.place)
-	if d.gaps, err = c.period.pass(ctx, q, from, noBound, beside, nil); err != nil {
+	if d.gaps, err = c.passFrom(ctx, q, from, beside); err != nil {
 		return d, err
 	}
 	d.gaps.end(d.reach)
 	return d, nil
+}
+
+// passFrom tells the gaps from a number on, and refuses entries whose numbers are taken.
+func (c *change) passFrom(ctx context.Context, q *sqlc.Queries, from int64, beside []domain.LedgerEntry) (tally, error) {
+	t, err := c.period.pass(ctx, q, from, noBound, beside, nil)
+	met := t
+	if n := len(c.entries); err == nil && n > 0 && c.entries[0].First < from {
+		met, err = c.period.pass(ctx, q, c.entries[0].First, c.entries[n-1].Last, beside, nil)
+	}
+	if err == nil && met.twinCount > 0 {
+		err = domain.NumbersTaken(c.input, met.twins, met.twinCount)
+	}
+	return t, err
 }
 
 // issueDate is the last day on which the series has issued a number, as far as it is known.
