@@ -38,6 +38,7 @@ type ResolverRoot interface {
 	OrderItem() OrderItemResolver
 	Product() ProductResolver
 	Query() QueryResolver
+	RemoveBillingExemptionPayload() RemoveBillingExemptionPayloadResolver
 	SeriesChange() SeriesChangeResolver
 	UsageSettlement() UsageSettlementResolver
 }
@@ -79,10 +80,26 @@ type ComplexityRoot struct {
 		MovedBy func(childComplexity int) int
 	}
 
+	Address struct {
+		City       func(childComplexity int) int
+		Country    func(childComplexity int) int
+		Line1      func(childComplexity int) int
+		Line2      func(childComplexity int) int
+		PostalCode func(childComplexity int) int
+		Region     func(childComplexity int) int
+	}
+
 	AllocateInvoicePayload struct {
 		Invoice    func(childComplexity int) int
 		Replayed   func(childComplexity int) int
 		UserErrors func(childComplexity int) int
+	}
+
+	AmountMismatchError struct {
+		AmountDue func(childComplexity int) int
+		Code      func(childComplexity int) int
+		Message   func(childComplexity int) int
+		Path      func(childComplexity int) int
 	}
 
 	ApiKey struct {
@@ -149,6 +166,12 @@ type ComplexityRoot struct {
 		UserErrors func(childComplexity int) int
 	}
 
+	CreateDraftInvoicePayload struct {
+		Invoice    func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
 	CreateInvoiceSeriesPayload struct {
 		Replayed   func(childComplexity int) int
 		Series     func(childComplexity int) int
@@ -161,7 +184,15 @@ type ComplexityRoot struct {
 		UserErrors func(childComplexity int) int
 	}
 
+	CreditTooLargeError struct {
+		Code       func(childComplexity int) int
+		CreditLeft func(childComplexity int) int
+		Message    func(childComplexity int) int
+		Path       func(childComplexity int) int
+	}
+
 	Customer struct {
+		Address   func(childComplexity int) int
 		CreatedAt func(childComplexity int) int
 		Currency  func(childComplexity int) int
 		Email     func(childComplexity int) int
@@ -169,6 +200,7 @@ type ComplexityRoot struct {
 		ID        func(childComplexity int) int
 		Invoices  func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		Name      func(childComplexity int) int
+		TaxIDs    func(childComplexity int) int
 		TimeZone  func(childComplexity int) int
 		UpdatedAt func(childComplexity int) int
 	}
@@ -184,10 +216,22 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	DeleteDraftInvoicePayload struct {
+		Invoice    func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
 	DoctorReport struct {
 		Healthy    func(childComplexity int) int
 		Invariants func(childComplexity int) int
 		Violations func(childComplexity int) int
+	}
+
+	FinalizeInvoicePayload struct {
+		Invoice    func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
 	}
 
 	FulfillOrderPayload struct {
@@ -231,20 +275,33 @@ type ComplexityRoot struct {
 	}
 
 	Invoice struct {
+		AmountCredited   func(childComplexity int) int
 		AmountDue        func(childComplexity int) int
+		AmountPaid       func(childComplexity int) int
+		Buyer            func(childComplexity int) int
 		CreatedAt        func(childComplexity int) int
+		CreditNotes      func(childComplexity int) int
+		CreditReason     func(childComplexity int) int
+		CreditedInvoice  func(childComplexity int) int
 		Customer         func(childComplexity int) int
 		History          func(childComplexity int) int
 		ID               func(childComplexity int) int
 		IssueDate        func(childComplexity int) int
 		Kind             func(childComplexity int) int
 		Lines            func(childComplexity int) int
+		NetTotal         func(childComplexity int) int
 		Number           func(childComplexity int) int
 		PaidAt           func(childComplexity int) int
 		PaymentReference func(childComplexity int) int
+		Payments         func(childComplexity int) int
+		RefundDue        func(childComplexity int) int
+		ReplacedBy       func(childComplexity int) int
+		Seller           func(childComplexity int) int
 		Sequence         func(childComplexity int) int
 		Series           func(childComplexity int) int
 		Status           func(childComplexity int) int
+		TaxTotal         func(childComplexity int) int
+		Taxes            func(childComplexity int) int
 		Total            func(childComplexity int) int
 		UpdatedAt        func(childComplexity int) int
 		UsageMonth       func(childComplexity int) int
@@ -264,11 +321,24 @@ type ComplexityRoot struct {
 	}
 
 	InvoiceLine struct {
-		Amount      func(childComplexity int) int
-		Description func(childComplexity int) int
-		ExactAmount func(childComplexity int) int
-		Quantity    func(childComplexity int) int
-		UnitPrice   func(childComplexity int) int
+		Amount       func(childComplexity int) int
+		Description  func(childComplexity int) int
+		ExactAmount  func(childComplexity int) int
+		Gross        func(childComplexity int) int
+		Net          func(childComplexity int) int
+		Quantity     func(childComplexity int) int
+		Tax          func(childComplexity int) int
+		TaxRate      func(childComplexity int) int
+		TaxTreatment func(childComplexity int) int
+		UnitPrice    func(childComplexity int) int
+	}
+
+	InvoicePayment struct {
+		Amount     func(childComplexity int) int
+		Provider   func(childComplexity int) int
+		RecordedAt func(childComplexity int) int
+		RecordedBy func(childComplexity int) int
+		Reference  func(childComplexity int) int
 	}
 
 	InvoiceSeries struct {
@@ -307,12 +377,13 @@ type ComplexityRoot struct {
 	}
 
 	InvoiceStep struct {
-		Detail     func(childComplexity int) int
-		Event      func(childComplexity int) int
-		FromStatus func(childComplexity int) int
-		MovedAt    func(childComplexity int) int
-		MovedBy    func(childComplexity int) int
-		ToStatus   func(childComplexity int) int
+		Detail      func(childComplexity int) int
+		Event       func(childComplexity int) int
+		FromStatus  func(childComplexity int) int
+		MovedAt     func(childComplexity int) int
+		MovedBy     func(childComplexity int) int
+		OperationID func(childComplexity int) int
+		ToStatus    func(childComplexity int) int
 	}
 
 	InvoiceWaive struct {
@@ -320,6 +391,13 @@ type ComplexityRoot struct {
 		ExemptionID func(childComplexity int) int
 		Reason      func(childComplexity int) int
 		VerifiedAt  func(childComplexity int) int
+	}
+
+	IssueCreditNotePayload struct {
+		CreditNote func(childComplexity int) int
+		Invoice    func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
 	}
 
 	LedgerLine struct {
@@ -356,11 +434,15 @@ type ComplexityRoot struct {
 		CreateAPIKey           func(childComplexity int, input metering.CreateAPIKeyInput) int
 		CreateAccessToken      func(childComplexity int, input auth.CreateAccessTokenInput) int
 		CreateCustomer         func(childComplexity int, input invoicing.CreateCustomerInput) int
+		CreateDraftInvoice     func(childComplexity int, input invoicing.CreateDraftInvoiceInput) int
 		CreateInvoiceSeries    func(childComplexity int, input invoicing.CreateInvoiceSeriesInput) int
 		CreateProduct          func(childComplexity int, input ordering.CreateProductInput) int
+		DeleteDraftInvoice     func(childComplexity int, input invoicing.DeleteDraftInvoiceInput) int
+		FinalizeInvoice        func(childComplexity int, input invoicing.FinalizeInvoiceInput) int
 		FulfillOrder           func(childComplexity int, input ordering.FulfillOrderInput) int
 		GrantBillingExemption  func(childComplexity int, input metering.GrantBillingExemptionInput) int
 		ImportNumbers          func(childComplexity int, input invoicing.ImportNumbersInput) int
+		IssueCreditNote        func(childComplexity int, input invoicing.IssueCreditNoteInput) int
 		PlaceOrder             func(childComplexity int, input ordering.PlaceOrderInput) int
 		RecordInvoicePayment   func(childComplexity int, input metering.RecordInvoicePaymentInput) int
 		RecordUsage            func(childComplexity int, input metering.RecordUsageInput) int
@@ -371,7 +453,10 @@ type ComplexityRoot struct {
 		RevokeAPIKey           func(childComplexity int, input metering.RevokeAPIKeyInput) int
 		RevokeAccessToken      func(childComplexity int, input auth.RevokeAccessTokenInput) int
 		RotateAccessToken      func(childComplexity int, input auth.RotateAccessTokenInput) int
+		UpdateCustomer         func(childComplexity int, input invoicing.UpdateCustomerInput) int
+		UpdateDraftInvoice     func(childComplexity int, input invoicing.UpdateDraftInvoiceInput) int
 		UpdateProduct          func(childComplexity int, input ordering.UpdateProductInput) int
+		UpdateSeller           func(childComplexity int, input invoicing.UpdateSellerInput) int
 		VoidInvoice            func(childComplexity int, input metering.VoidInvoiceInput) int
 		WaiveInvoice           func(childComplexity int, input metering.WaiveInvoiceInput) int
 	}
@@ -446,6 +531,14 @@ type ComplexityRoot struct {
 		HasNextPage     func(childComplexity int) int
 		HasPreviousPage func(childComplexity int) int
 		StartCursor     func(childComplexity int) int
+	}
+
+	Party struct {
+		Address  func(childComplexity int) int
+		Email    func(childComplexity int) int
+		Name     func(childComplexity int) int
+		Revision func(childComplexity int) int
+		TaxIDs   func(childComplexity int) int
 	}
 
 	Payment struct {
@@ -552,6 +645,7 @@ type ComplexityRoot struct {
 		PaymentEvents     func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		Product           func(childComplexity int, id string) int
 		Products          func(childComplexity int, filter *ordering.ProductFilter, first *int32, after *string, last *int32, before *string) int
+		Seller            func(childComplexity int) int
 		SeriesAudit       func(childComplexity int, seriesID string, period *domain.Date) int
 		SeriesLedger      func(childComplexity int, seriesID string, period *domain.Date, first *int32, after *string, last *int32, before *string) int
 		SeriesPresets     func(childComplexity int) int
@@ -623,6 +717,15 @@ type ComplexityRoot struct {
 		UserErrors  func(childComplexity int) int
 	}
 
+	Seller struct {
+		Address   func(childComplexity int) int
+		Email     func(childComplexity int) int
+		Name      func(childComplexity int) int
+		Revision  func(childComplexity int) int
+		TaxIDs    func(childComplexity int) int
+		UpdatedAt func(childComplexity int) int
+	}
+
 	SeriesAudit struct {
 		Clean           func(childComplexity int) int
 		DuplicateCount  func(childComplexity int) int
@@ -683,9 +786,38 @@ type ComplexityRoot struct {
 		Way         func(childComplexity int) int
 	}
 
+	TaxId struct {
+		Scheme func(childComplexity int) int
+		Value  func(childComplexity int) int
+	}
+
+	TaxSubtotal struct {
+		Net  func(childComplexity int) int
+		Rate func(childComplexity int) int
+		Tax  func(childComplexity int) int
+	}
+
+	UpdateCustomerPayload struct {
+		Customer   func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	UpdateDraftInvoicePayload struct {
+		Invoice    func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
 	UpdateProductPayload struct {
 		Product    func(childComplexity int) int
 		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	UpdateSellerPayload struct {
+		Replayed   func(childComplexity int) int
+		Seller     func(childComplexity int) int
 		UserErrors func(childComplexity int) int
 	}
 
@@ -877,6 +1009,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.AccessTokenStep.MovedBy(childComplexity), true
 
+	case "Address.city":
+		if e.ComplexityRoot.Address.City == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Address.City(childComplexity), true
+	case "Address.country":
+		if e.ComplexityRoot.Address.Country == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Address.Country(childComplexity), true
+	case "Address.line1":
+		if e.ComplexityRoot.Address.Line1 == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Address.Line1(childComplexity), true
+	case "Address.line2":
+		if e.ComplexityRoot.Address.Line2 == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Address.Line2(childComplexity), true
+	case "Address.postalCode":
+		if e.ComplexityRoot.Address.PostalCode == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Address.PostalCode(childComplexity), true
+	case "Address.region":
+		if e.ComplexityRoot.Address.Region == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Address.Region(childComplexity), true
+
 	case "AllocateInvoicePayload.invoice":
 		if e.ComplexityRoot.AllocateInvoicePayload.Invoice == nil {
 			break
@@ -895,6 +1064,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AllocateInvoicePayload.UserErrors(childComplexity), true
+
+	case "AmountMismatchError.amountDue":
+		if e.ComplexityRoot.AmountMismatchError.AmountDue == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AmountMismatchError.AmountDue(childComplexity), true
+	case "AmountMismatchError.code":
+		if e.ComplexityRoot.AmountMismatchError.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AmountMismatchError.Code(childComplexity), true
+	case "AmountMismatchError.message":
+		if e.ComplexityRoot.AmountMismatchError.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AmountMismatchError.Message(childComplexity), true
+	case "AmountMismatchError.path":
+		if e.ComplexityRoot.AmountMismatchError.Path == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AmountMismatchError.Path(childComplexity), true
 
 	case "ApiKey.createdAt":
 		if e.ComplexityRoot.ApiKey.CreatedAt == nil {
@@ -1127,6 +1321,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.CreateCustomerPayload.UserErrors(childComplexity), true
 
+	case "CreateDraftInvoicePayload.invoice":
+		if e.ComplexityRoot.CreateDraftInvoicePayload.Invoice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateDraftInvoicePayload.Invoice(childComplexity), true
+	case "CreateDraftInvoicePayload.replayed":
+		if e.ComplexityRoot.CreateDraftInvoicePayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateDraftInvoicePayload.Replayed(childComplexity), true
+	case "CreateDraftInvoicePayload.userErrors":
+		if e.ComplexityRoot.CreateDraftInvoicePayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreateDraftInvoicePayload.UserErrors(childComplexity), true
+
 	case "CreateInvoiceSeriesPayload.replayed":
 		if e.ComplexityRoot.CreateInvoiceSeriesPayload.Replayed == nil {
 			break
@@ -1165,6 +1378,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.CreateProductPayload.UserErrors(childComplexity), true
 
+	case "CreditTooLargeError.code":
+		if e.ComplexityRoot.CreditTooLargeError.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreditTooLargeError.Code(childComplexity), true
+	case "CreditTooLargeError.creditLeft":
+		if e.ComplexityRoot.CreditTooLargeError.CreditLeft == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreditTooLargeError.CreditLeft(childComplexity), true
+	case "CreditTooLargeError.message":
+		if e.ComplexityRoot.CreditTooLargeError.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreditTooLargeError.Message(childComplexity), true
+	case "CreditTooLargeError.path":
+		if e.ComplexityRoot.CreditTooLargeError.Path == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreditTooLargeError.Path(childComplexity), true
+
+	case "Customer.address":
+		if e.ComplexityRoot.Customer.Address == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Customer.Address(childComplexity), true
 	case "Customer.createdAt":
 		if e.ComplexityRoot.Customer.CreatedAt == nil {
 			break
@@ -1212,6 +1456,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Customer.Name(childComplexity), true
+	case "Customer.taxIds":
+		if e.ComplexityRoot.Customer.TaxIDs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Customer.TaxIDs(childComplexity), true
 	case "Customer.timeZone":
 		if e.ComplexityRoot.Customer.TimeZone == nil {
 			break
@@ -1257,6 +1507,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.CustomerEdge.Node(childComplexity), true
 
+	case "DeleteDraftInvoicePayload.invoice":
+		if e.ComplexityRoot.DeleteDraftInvoicePayload.Invoice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteDraftInvoicePayload.Invoice(childComplexity), true
+	case "DeleteDraftInvoicePayload.replayed":
+		if e.ComplexityRoot.DeleteDraftInvoicePayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteDraftInvoicePayload.Replayed(childComplexity), true
+	case "DeleteDraftInvoicePayload.userErrors":
+		if e.ComplexityRoot.DeleteDraftInvoicePayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DeleteDraftInvoicePayload.UserErrors(childComplexity), true
+
 	case "DoctorReport.healthy":
 		if e.ComplexityRoot.DoctorReport.Healthy == nil {
 			break
@@ -1275,6 +1544,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.DoctorReport.Violations(childComplexity), true
+
+	case "FinalizeInvoicePayload.invoice":
+		if e.ComplexityRoot.FinalizeInvoicePayload.Invoice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FinalizeInvoicePayload.Invoice(childComplexity), true
+	case "FinalizeInvoicePayload.replayed":
+		if e.ComplexityRoot.FinalizeInvoicePayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FinalizeInvoicePayload.Replayed(childComplexity), true
+	case "FinalizeInvoicePayload.userErrors":
+		if e.ComplexityRoot.FinalizeInvoicePayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FinalizeInvoicePayload.UserErrors(childComplexity), true
 
 	case "FulfillOrderPayload.order":
 		if e.ComplexityRoot.FulfillOrderPayload.Order == nil {
@@ -1414,18 +1702,54 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ImportNumbersPayload.UserErrors(childComplexity), true
 
+	case "Invoice.amountCredited":
+		if e.ComplexityRoot.Invoice.AmountCredited == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.AmountCredited(childComplexity), true
 	case "Invoice.amountDue":
 		if e.ComplexityRoot.Invoice.AmountDue == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Invoice.AmountDue(childComplexity), true
+	case "Invoice.amountPaid":
+		if e.ComplexityRoot.Invoice.AmountPaid == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.AmountPaid(childComplexity), true
+	case "Invoice.buyer":
+		if e.ComplexityRoot.Invoice.Buyer == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.Buyer(childComplexity), true
 	case "Invoice.createdAt":
 		if e.ComplexityRoot.Invoice.CreatedAt == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Invoice.CreatedAt(childComplexity), true
+	case "Invoice.creditNotes":
+		if e.ComplexityRoot.Invoice.CreditNotes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.CreditNotes(childComplexity), true
+	case "Invoice.creditReason":
+		if e.ComplexityRoot.Invoice.CreditReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.CreditReason(childComplexity), true
+	case "Invoice.creditedInvoice":
+		if e.ComplexityRoot.Invoice.CreditedInvoice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.CreditedInvoice(childComplexity), true
 	case "Invoice.customer":
 		if e.ComplexityRoot.Invoice.Customer == nil {
 			break
@@ -1462,6 +1786,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Invoice.Lines(childComplexity), true
+	case "Invoice.netTotal":
+		if e.ComplexityRoot.Invoice.NetTotal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.NetTotal(childComplexity), true
 	case "Invoice.number":
 		if e.ComplexityRoot.Invoice.Number == nil {
 			break
@@ -1480,6 +1810,30 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Invoice.PaymentReference(childComplexity), true
+	case "Invoice.payments":
+		if e.ComplexityRoot.Invoice.Payments == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.Payments(childComplexity), true
+	case "Invoice.refundDue":
+		if e.ComplexityRoot.Invoice.RefundDue == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.RefundDue(childComplexity), true
+	case "Invoice.replacedBy":
+		if e.ComplexityRoot.Invoice.ReplacedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.ReplacedBy(childComplexity), true
+	case "Invoice.seller":
+		if e.ComplexityRoot.Invoice.Seller == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.Seller(childComplexity), true
 	case "Invoice.sequence":
 		if e.ComplexityRoot.Invoice.Sequence == nil {
 			break
@@ -1498,6 +1852,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Invoice.Status(childComplexity), true
+	case "Invoice.taxTotal":
+		if e.ComplexityRoot.Invoice.TaxTotal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.TaxTotal(childComplexity), true
+	case "Invoice.taxes":
+		if e.ComplexityRoot.Invoice.Taxes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Invoice.Taxes(childComplexity), true
 	case "Invoice.total":
 		if e.ComplexityRoot.Invoice.Total == nil {
 			break
@@ -1579,18 +1945,79 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.InvoiceLine.ExactAmount(childComplexity), true
+	case "InvoiceLine.gross":
+		if e.ComplexityRoot.InvoiceLine.Gross == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceLine.Gross(childComplexity), true
+	case "InvoiceLine.net":
+		if e.ComplexityRoot.InvoiceLine.Net == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceLine.Net(childComplexity), true
 	case "InvoiceLine.quantity":
 		if e.ComplexityRoot.InvoiceLine.Quantity == nil {
 			break
 		}
 
 		return e.ComplexityRoot.InvoiceLine.Quantity(childComplexity), true
+	case "InvoiceLine.tax":
+		if e.ComplexityRoot.InvoiceLine.Tax == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceLine.Tax(childComplexity), true
+	case "InvoiceLine.taxRate":
+		if e.ComplexityRoot.InvoiceLine.TaxRate == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceLine.TaxRate(childComplexity), true
+	case "InvoiceLine.taxTreatment":
+		if e.ComplexityRoot.InvoiceLine.TaxTreatment == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceLine.TaxTreatment(childComplexity), true
 	case "InvoiceLine.unitPrice":
 		if e.ComplexityRoot.InvoiceLine.UnitPrice == nil {
 			break
 		}
 
 		return e.ComplexityRoot.InvoiceLine.UnitPrice(childComplexity), true
+
+	case "InvoicePayment.amount":
+		if e.ComplexityRoot.InvoicePayment.Amount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoicePayment.Amount(childComplexity), true
+	case "InvoicePayment.provider":
+		if e.ComplexityRoot.InvoicePayment.Provider == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoicePayment.Provider(childComplexity), true
+	case "InvoicePayment.at":
+		if e.ComplexityRoot.InvoicePayment.RecordedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoicePayment.RecordedAt(childComplexity), true
+	case "InvoicePayment.by":
+		if e.ComplexityRoot.InvoicePayment.RecordedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoicePayment.RecordedBy(childComplexity), true
+	case "InvoicePayment.reference":
+		if e.ComplexityRoot.InvoicePayment.Reference == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoicePayment.Reference(childComplexity), true
 
 	case "InvoiceSeries.allowedCharacters":
 		if e.ComplexityRoot.InvoiceSeries.AllowedCharacters == nil {
@@ -1769,6 +2196,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.InvoiceStep.MovedBy(childComplexity), true
+	case "InvoiceStep.operationId":
+		if e.ComplexityRoot.InvoiceStep.OperationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvoiceStep.OperationID(childComplexity), true
 	case "InvoiceStep.toStatus":
 		if e.ComplexityRoot.InvoiceStep.ToStatus == nil {
 			break
@@ -1800,6 +2233,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.InvoiceWaive.VerifiedAt(childComplexity), true
+
+	case "IssueCreditNotePayload.creditNote":
+		if e.ComplexityRoot.IssueCreditNotePayload.CreditNote == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IssueCreditNotePayload.CreditNote(childComplexity), true
+	case "IssueCreditNotePayload.invoice":
+		if e.ComplexityRoot.IssueCreditNotePayload.Invoice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IssueCreditNotePayload.Invoice(childComplexity), true
+	case "IssueCreditNotePayload.replayed":
+		if e.ComplexityRoot.IssueCreditNotePayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IssueCreditNotePayload.Replayed(childComplexity), true
+	case "IssueCreditNotePayload.userErrors":
+		if e.ComplexityRoot.IssueCreditNotePayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IssueCreditNotePayload.UserErrors(childComplexity), true
 
 	case "LedgerLine.first":
 		if e.ComplexityRoot.LedgerLine.First == nil {
@@ -1956,6 +2414,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CreateCustomer(childComplexity, args["input"].(invoicing.CreateCustomerInput)), true
+	case "Mutation.createDraftInvoice":
+		if e.ComplexityRoot.Mutation.CreateDraftInvoice == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_createDraftInvoice_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CreateDraftInvoice(childComplexity, args["input"].(invoicing.CreateDraftInvoiceInput)), true
 	case "Mutation.createInvoiceSeries":
 		if e.ComplexityRoot.Mutation.CreateInvoiceSeries == nil {
 			break
@@ -1978,6 +2447,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CreateProduct(childComplexity, args["input"].(ordering.CreateProductInput)), true
+	case "Mutation.deleteDraftInvoice":
+		if e.ComplexityRoot.Mutation.DeleteDraftInvoice == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_deleteDraftInvoice_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DeleteDraftInvoice(childComplexity, args["input"].(invoicing.DeleteDraftInvoiceInput)), true
+	case "Mutation.finalizeInvoice":
+		if e.ComplexityRoot.Mutation.FinalizeInvoice == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_finalizeInvoice_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.FinalizeInvoice(childComplexity, args["input"].(invoicing.FinalizeInvoiceInput)), true
 	case "Mutation.fulfillOrder":
 		if e.ComplexityRoot.Mutation.FulfillOrder == nil {
 			break
@@ -2011,6 +2502,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.ImportNumbers(childComplexity, args["input"].(invoicing.ImportNumbersInput)), true
+	case "Mutation.issueCreditNote":
+		if e.ComplexityRoot.Mutation.IssueCreditNote == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_issueCreditNote_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.IssueCreditNote(childComplexity, args["input"].(invoicing.IssueCreditNoteInput)), true
 	case "Mutation.placeOrder":
 		if e.ComplexityRoot.Mutation.PlaceOrder == nil {
 			break
@@ -2121,6 +2623,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RotateAccessToken(childComplexity, args["input"].(auth.RotateAccessTokenInput)), true
+	case "Mutation.updateCustomer":
+		if e.ComplexityRoot.Mutation.UpdateCustomer == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_updateCustomer_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UpdateCustomer(childComplexity, args["input"].(invoicing.UpdateCustomerInput)), true
+	case "Mutation.updateDraftInvoice":
+		if e.ComplexityRoot.Mutation.UpdateDraftInvoice == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_updateDraftInvoice_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UpdateDraftInvoice(childComplexity, args["input"].(invoicing.UpdateDraftInvoiceInput)), true
 	case "Mutation.updateProduct":
 		if e.ComplexityRoot.Mutation.UpdateProduct == nil {
 			break
@@ -2132,6 +2656,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.UpdateProduct(childComplexity, args["input"].(ordering.UpdateProductInput)), true
+	case "Mutation.updateSeller":
+		if e.ComplexityRoot.Mutation.UpdateSeller == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_updateSeller_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UpdateSeller(childComplexity, args["input"].(invoicing.UpdateSellerInput)), true
 	case "Mutation.voidInvoice":
 		if e.ComplexityRoot.Mutation.VoidInvoice == nil {
 			break
@@ -2433,6 +2968,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PageInfo.StartCursor(childComplexity), true
+
+	case "Party.address":
+		if e.ComplexityRoot.Party.Address == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Party.Address(childComplexity), true
+	case "Party.email":
+		if e.ComplexityRoot.Party.Email == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Party.Email(childComplexity), true
+	case "Party.name":
+		if e.ComplexityRoot.Party.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Party.Name(childComplexity), true
+	case "Party.revision":
+		if e.ComplexityRoot.Party.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Party.Revision(childComplexity), true
+	case "Party.taxIds":
+		if e.ComplexityRoot.Party.TaxIDs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Party.TaxIDs(childComplexity), true
 
 	case "Payment.createdAt":
 		if e.ComplexityRoot.Payment.CreatedAt == nil {
@@ -2951,6 +3517,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Products(childComplexity, args["filter"].(*ordering.ProductFilter), args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
+	case "Query.seller":
+		if e.ComplexityRoot.Query.Seller == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.Seller(childComplexity), true
 	case "Query.seriesAudit":
 		if e.ComplexityRoot.Query.SeriesAudit == nil {
 			break
@@ -3215,6 +3787,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RotateAccessTokenPayload.UserErrors(childComplexity), true
+
+	case "Seller.address":
+		if e.ComplexityRoot.Seller.Address == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Seller.Address(childComplexity), true
+	case "Seller.email":
+		if e.ComplexityRoot.Seller.Email == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Seller.Email(childComplexity), true
+	case "Seller.name":
+		if e.ComplexityRoot.Seller.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Seller.Name(childComplexity), true
+	case "Seller.revision":
+		if e.ComplexityRoot.Seller.Revision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Seller.Revision(childComplexity), true
+	case "Seller.taxIds":
+		if e.ComplexityRoot.Seller.TaxIDs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Seller.TaxIDs(childComplexity), true
+	case "Seller.version":
+		if e.ComplexityRoot.Seller.UpdatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Seller.UpdatedAt(childComplexity), true
 
 	case "SeriesAudit.clean":
 		if e.ComplexityRoot.SeriesAudit.Clean == nil {
@@ -3508,6 +4117,76 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.SettlementAttempt.Way(childComplexity), true
 
+	case "TaxId.scheme":
+		if e.ComplexityRoot.TaxId.Scheme == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TaxId.Scheme(childComplexity), true
+	case "TaxId.value":
+		if e.ComplexityRoot.TaxId.Value == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TaxId.Value(childComplexity), true
+
+	case "TaxSubtotal.net":
+		if e.ComplexityRoot.TaxSubtotal.Net == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TaxSubtotal.Net(childComplexity), true
+	case "TaxSubtotal.rate":
+		if e.ComplexityRoot.TaxSubtotal.Rate == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TaxSubtotal.Rate(childComplexity), true
+	case "TaxSubtotal.tax":
+		if e.ComplexityRoot.TaxSubtotal.Tax == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TaxSubtotal.Tax(childComplexity), true
+
+	case "UpdateCustomerPayload.customer":
+		if e.ComplexityRoot.UpdateCustomerPayload.Customer == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateCustomerPayload.Customer(childComplexity), true
+	case "UpdateCustomerPayload.replayed":
+		if e.ComplexityRoot.UpdateCustomerPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateCustomerPayload.Replayed(childComplexity), true
+	case "UpdateCustomerPayload.userErrors":
+		if e.ComplexityRoot.UpdateCustomerPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateCustomerPayload.UserErrors(childComplexity), true
+
+	case "UpdateDraftInvoicePayload.invoice":
+		if e.ComplexityRoot.UpdateDraftInvoicePayload.Invoice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateDraftInvoicePayload.Invoice(childComplexity), true
+	case "UpdateDraftInvoicePayload.replayed":
+		if e.ComplexityRoot.UpdateDraftInvoicePayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateDraftInvoicePayload.Replayed(childComplexity), true
+	case "UpdateDraftInvoicePayload.userErrors":
+		if e.ComplexityRoot.UpdateDraftInvoicePayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateDraftInvoicePayload.UserErrors(childComplexity), true
+
 	case "UpdateProductPayload.product":
 		if e.ComplexityRoot.UpdateProductPayload.Product == nil {
 			break
@@ -3526,6 +4205,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.UpdateProductPayload.UserErrors(childComplexity), true
+
+	case "UpdateSellerPayload.replayed":
+		if e.ComplexityRoot.UpdateSellerPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateSellerPayload.Replayed(childComplexity), true
+	case "UpdateSellerPayload.seller":
+		if e.ComplexityRoot.UpdateSellerPayload.Seller == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateSellerPayload.Seller(childComplexity), true
+	case "UpdateSellerPayload.userErrors":
+		if e.ComplexityRoot.UpdateSellerPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UpdateSellerPayload.UserErrors(childComplexity), true
 
 	case "UsageSettlement.apiKey":
 		if e.ComplexityRoot.UsageSettlement.APIKey == nil {
@@ -3692,21 +4390,27 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalers := func() *graphql.InputUnmarshalerIndex {
 		return graphql.NewInputUnmarshalerIndex(
+			graphql.NewInputUnmarshaler("AddressInput", ec.unmarshalInputAddressInput),
 			graphql.NewInputUnmarshaler("AllocateInvoiceInput", ec.unmarshalInputAllocateInvoiceInput),
 			graphql.NewInputUnmarshaler("ApiKeyFilter", ec.unmarshalInputApiKeyFilter),
 			graphql.NewInputUnmarshaler("CancelOrderInput", ec.unmarshalInputCancelOrderInput),
 			graphql.NewInputUnmarshaler("CreateAccessTokenInput", ec.unmarshalInputCreateAccessTokenInput),
 			graphql.NewInputUnmarshaler("CreateApiKeyInput", ec.unmarshalInputCreateApiKeyInput),
 			graphql.NewInputUnmarshaler("CreateCustomerInput", ec.unmarshalInputCreateCustomerInput),
+			graphql.NewInputUnmarshaler("CreateDraftInvoiceInput", ec.unmarshalInputCreateDraftInvoiceInput),
 			graphql.NewInputUnmarshaler("CreateInvoiceSeriesInput", ec.unmarshalInputCreateInvoiceSeriesInput),
 			graphql.NewInputUnmarshaler("CreateProductInput", ec.unmarshalInputCreateProductInput),
+			graphql.NewInputUnmarshaler("CreditLineInput", ec.unmarshalInputCreditLineInput),
+			graphql.NewInputUnmarshaler("DeleteDraftInvoiceInput", ec.unmarshalInputDeleteDraftInvoiceInput),
 			graphql.NewInputUnmarshaler("ExplainedRangeInput", ec.unmarshalInputExplainedRangeInput),
+			graphql.NewInputUnmarshaler("FinalizeInvoiceInput", ec.unmarshalInputFinalizeInvoiceInput),
 			graphql.NewInputUnmarshaler("FulfillOrderInput", ec.unmarshalInputFulfillOrderInput),
 			graphql.NewInputUnmarshaler("GrantBillingExemptionInput", ec.unmarshalInputGrantBillingExemptionInput),
 			graphql.NewInputUnmarshaler("ImportNumbersInput", ec.unmarshalInputImportNumbersInput),
 			graphql.NewInputUnmarshaler("ImportedNumberInput", ec.unmarshalInputImportedNumberInput),
 			graphql.NewInputUnmarshaler("InvoiceFilter", ec.unmarshalInputInvoiceFilter),
 			graphql.NewInputUnmarshaler("InvoiceLineInput", ec.unmarshalInputInvoiceLineInput),
+			graphql.NewInputUnmarshaler("IssueCreditNoteInput", ec.unmarshalInputIssueCreditNoteInput),
 			graphql.NewInputUnmarshaler("OrderFilter", ec.unmarshalInputOrderFilter),
 			graphql.NewInputUnmarshaler("OrderItemInput", ec.unmarshalInputOrderItemInput),
 			graphql.NewInputUnmarshaler("PlaceOrderInput", ec.unmarshalInputPlaceOrderInput),
@@ -3720,7 +4424,11 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("RevokeAccessTokenInput", ec.unmarshalInputRevokeAccessTokenInput),
 			graphql.NewInputUnmarshaler("RevokeApiKeyInput", ec.unmarshalInputRevokeApiKeyInput),
 			graphql.NewInputUnmarshaler("RotateAccessTokenInput", ec.unmarshalInputRotateAccessTokenInput),
+			graphql.NewInputUnmarshaler("TaxIdInput", ec.unmarshalInputTaxIdInput),
+			graphql.NewInputUnmarshaler("UpdateCustomerInput", ec.unmarshalInputUpdateCustomerInput),
+			graphql.NewInputUnmarshaler("UpdateDraftInvoiceInput", ec.unmarshalInputUpdateDraftInvoiceInput),
 			graphql.NewInputUnmarshaler("UpdateProductInput", ec.unmarshalInputUpdateProductInput),
+			graphql.NewInputUnmarshaler("UpdateSellerInput", ec.unmarshalInputUpdateSellerInput),
 			graphql.NewInputUnmarshaler("UsageEventInput", ec.unmarshalInputUsageEventInput),
 			graphql.NewInputUnmarshaler("UsageSettlementFilter", ec.unmarshalInputUsageSettlementFilter),
 			graphql.NewInputUnmarshaler("VoidInvoiceInput", ec.unmarshalInputVoidInvoiceInput),
@@ -3800,7 +4508,7 @@ func newExecutionContext(
 	}
 }
 
-//go:embed "access_token.graphqls" "api_key.graphqls" "base.graphqls" "customer.graphqls" "doctor.graphqls" "invoice.graphqls" "invoice_life.graphqls" "ledger.graphqls" "order.graphqls" "product.graphqls" "series.graphqls"
+//go:embed "access_token.graphqls" "api_key.graphqls" "base.graphqls" "credit_note.graphqls" "customer.graphqls" "doctor.graphqls" "draft.graphqls" "invoice.graphqls" "invoice_life.graphqls" "ledger.graphqls" "order.graphqls" "party.graphqls" "product.graphqls" "series.graphqls" "tax.graphqls"
 var sourcesFS embed.FS
 
 func sourceData(filename string) string {
@@ -3815,14 +4523,18 @@ var sources = []*ast.Source{
 	{Name: "access_token.graphqls", Input: sourceData("access_token.graphqls"), BuiltIn: false},
 	{Name: "api_key.graphqls", Input: sourceData("api_key.graphqls"), BuiltIn: false},
 	{Name: "base.graphqls", Input: sourceData("base.graphqls"), BuiltIn: false},
+	{Name: "credit_note.graphqls", Input: sourceData("credit_note.graphqls"), BuiltIn: false},
 	{Name: "customer.graphqls", Input: sourceData("customer.graphqls"), BuiltIn: false},
 	{Name: "doctor.graphqls", Input: sourceData("doctor.graphqls"), BuiltIn: false},
+	{Name: "draft.graphqls", Input: sourceData("draft.graphqls"), BuiltIn: false},
 	{Name: "invoice.graphqls", Input: sourceData("invoice.graphqls"), BuiltIn: false},
 	{Name: "invoice_life.graphqls", Input: sourceData("invoice_life.graphqls"), BuiltIn: false},
 	{Name: "ledger.graphqls", Input: sourceData("ledger.graphqls"), BuiltIn: false},
 	{Name: "order.graphqls", Input: sourceData("order.graphqls"), BuiltIn: false},
+	{Name: "party.graphqls", Input: sourceData("party.graphqls"), BuiltIn: false},
 	{Name: "product.graphqls", Input: sourceData("product.graphqls"), BuiltIn: false},
 	{Name: "series.graphqls", Input: sourceData("series.graphqls"), BuiltIn: false},
+	{Name: "tax.graphqls", Input: sourceData("tax.graphqls"), BuiltIn: false},
 }
 var parsedSchema = gqlparser.MustLoadSchema(sources...)
 
@@ -3894,6 +4606,24 @@ func (ec *executionContext) childFields_AccessTokenStep(ctx context.Context, fie
 		return ec.fieldContext_AccessTokenStep_at(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type AccessTokenStep", field.Name)
+}
+
+func (ec *executionContext) childFields_Address(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "line1":
+		return ec.fieldContext_Address_line1(ctx, field)
+	case "line2":
+		return ec.fieldContext_Address_line2(ctx, field)
+	case "postalCode":
+		return ec.fieldContext_Address_postalCode(ctx, field)
+	case "city":
+		return ec.fieldContext_Address_city(ctx, field)
+	case "region":
+		return ec.fieldContext_Address_region(ctx, field)
+	case "country":
+		return ec.fieldContext_Address_country(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Address", field.Name)
 }
 
 func (ec *executionContext) childFields_AllocateInvoicePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4036,6 +4766,18 @@ func (ec *executionContext) childFields_CreateCustomerPayload(ctx context.Contex
 	return nil, fmt.Errorf("no field named %q was found under type CreateCustomerPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_CreateDraftInvoicePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "invoice":
+		return ec.fieldContext_CreateDraftInvoicePayload_invoice(ctx, field)
+	case "replayed":
+		return ec.fieldContext_CreateDraftInvoicePayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateDraftInvoicePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateDraftInvoicePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CreateInvoiceSeriesPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "series":
@@ -4080,6 +4822,10 @@ func (ec *executionContext) childFields_Customer(ctx context.Context, field grap
 		return ec.fieldContext_Customer_version(ctx, field)
 	case "exemption":
 		return ec.fieldContext_Customer_exemption(ctx, field)
+	case "address":
+		return ec.fieldContext_Customer_address(ctx, field)
+	case "taxIds":
+		return ec.fieldContext_Customer_taxIds(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Customer", field.Name)
 }
@@ -4106,6 +4852,18 @@ func (ec *executionContext) childFields_CustomerEdge(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type CustomerEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_DeleteDraftInvoicePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "invoice":
+		return ec.fieldContext_DeleteDraftInvoicePayload_invoice(ctx, field)
+	case "replayed":
+		return ec.fieldContext_DeleteDraftInvoicePayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteDraftInvoicePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteDraftInvoicePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_DoctorReport(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "healthy":
@@ -4116,6 +4874,18 @@ func (ec *executionContext) childFields_DoctorReport(ctx context.Context, field 
 		return ec.fieldContext_DoctorReport_violations(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DoctorReport", field.Name)
+}
+
+func (ec *executionContext) childFields_FinalizeInvoicePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "invoice":
+		return ec.fieldContext_FinalizeInvoicePayload_invoice(ctx, field)
+	case "replayed":
+		return ec.fieldContext_FinalizeInvoicePayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_FinalizeInvoicePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type FinalizeInvoicePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_FulfillOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4182,6 +4952,16 @@ func (ec *executionContext) childFields_Invoice(ctx context.Context, field graph
 		return ec.fieldContext_Invoice_createdAt(ctx, field)
 	case "version":
 		return ec.fieldContext_Invoice_version(ctx, field)
+	case "amountCredited":
+		return ec.fieldContext_Invoice_amountCredited(ctx, field)
+	case "creditNotes":
+		return ec.fieldContext_Invoice_creditNotes(ctx, field)
+	case "creditedInvoice":
+		return ec.fieldContext_Invoice_creditedInvoice(ctx, field)
+	case "creditReason":
+		return ec.fieldContext_Invoice_creditReason(ctx, field)
+	case "refundDue":
+		return ec.fieldContext_Invoice_refundDue(ctx, field)
 	case "usagePeriod":
 		return ec.fieldContext_Invoice_usagePeriod(ctx, field)
 	case "waivedBy":
@@ -4190,10 +4970,26 @@ func (ec *executionContext) childFields_Invoice(ctx context.Context, field graph
 		return ec.fieldContext_Invoice_paidAt(ctx, field)
 	case "paymentReference":
 		return ec.fieldContext_Invoice_paymentReference(ctx, field)
+	case "amountPaid":
+		return ec.fieldContext_Invoice_amountPaid(ctx, field)
+	case "payments":
+		return ec.fieldContext_Invoice_payments(ctx, field)
 	case "voidReason":
 		return ec.fieldContext_Invoice_voidReason(ctx, field)
+	case "replacedBy":
+		return ec.fieldContext_Invoice_replacedBy(ctx, field)
 	case "history":
 		return ec.fieldContext_Invoice_history(ctx, field)
+	case "seller":
+		return ec.fieldContext_Invoice_seller(ctx, field)
+	case "buyer":
+		return ec.fieldContext_Invoice_buyer(ctx, field)
+	case "netTotal":
+		return ec.fieldContext_Invoice_netTotal(ctx, field)
+	case "taxTotal":
+		return ec.fieldContext_Invoice_taxTotal(ctx, field)
+	case "taxes":
+		return ec.fieldContext_Invoice_taxes(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Invoice", field.Name)
 }
@@ -4232,8 +5028,34 @@ func (ec *executionContext) childFields_InvoiceLine(ctx context.Context, field g
 		return ec.fieldContext_InvoiceLine_amount(ctx, field)
 	case "exactAmount":
 		return ec.fieldContext_InvoiceLine_exactAmount(ctx, field)
+	case "taxRate":
+		return ec.fieldContext_InvoiceLine_taxRate(ctx, field)
+	case "taxTreatment":
+		return ec.fieldContext_InvoiceLine_taxTreatment(ctx, field)
+	case "net":
+		return ec.fieldContext_InvoiceLine_net(ctx, field)
+	case "tax":
+		return ec.fieldContext_InvoiceLine_tax(ctx, field)
+	case "gross":
+		return ec.fieldContext_InvoiceLine_gross(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type InvoiceLine", field.Name)
+}
+
+func (ec *executionContext) childFields_InvoicePayment(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "amount":
+		return ec.fieldContext_InvoicePayment_amount(ctx, field)
+	case "reference":
+		return ec.fieldContext_InvoicePayment_reference(ctx, field)
+	case "provider":
+		return ec.fieldContext_InvoicePayment_provider(ctx, field)
+	case "by":
+		return ec.fieldContext_InvoicePayment_by(ctx, field)
+	case "at":
+		return ec.fieldContext_InvoicePayment_at(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InvoicePayment", field.Name)
 }
 
 func (ec *executionContext) childFields_InvoiceSeries(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4318,6 +5140,8 @@ func (ec *executionContext) childFields_InvoiceStep(ctx context.Context, field g
 		return ec.fieldContext_InvoiceStep_detail(ctx, field)
 	case "by":
 		return ec.fieldContext_InvoiceStep_by(ctx, field)
+	case "operationId":
+		return ec.fieldContext_InvoiceStep_operationId(ctx, field)
 	case "at":
 		return ec.fieldContext_InvoiceStep_at(ctx, field)
 	}
@@ -4336,6 +5160,20 @@ func (ec *executionContext) childFields_InvoiceWaive(ctx context.Context, field 
 		return ec.fieldContext_InvoiceWaive_verifiedAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type InvoiceWaive", field.Name)
+}
+
+func (ec *executionContext) childFields_IssueCreditNotePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "creditNote":
+		return ec.fieldContext_IssueCreditNotePayload_creditNote(ctx, field)
+	case "invoice":
+		return ec.fieldContext_IssueCreditNotePayload_invoice(ctx, field)
+	case "replayed":
+		return ec.fieldContext_IssueCreditNotePayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_IssueCreditNotePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type IssueCreditNotePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_LedgerLine(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4504,6 +5342,22 @@ func (ec *executionContext) childFields_PageInfo(ctx context.Context, field grap
 		return ec.fieldContext_PageInfo_endCursor(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
+}
+
+func (ec *executionContext) childFields_Party(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_Party_name(ctx, field)
+	case "email":
+		return ec.fieldContext_Party_email(ctx, field)
+	case "address":
+		return ec.fieldContext_Party_address(ctx, field)
+	case "taxIds":
+		return ec.fieldContext_Party_taxIds(ctx, field)
+	case "revision":
+		return ec.fieldContext_Party_revision(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Party", field.Name)
 }
 
 func (ec *executionContext) childFields_Payment(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4760,6 +5614,24 @@ func (ec *executionContext) childFields_RotateAccessTokenPayload(ctx context.Con
 	return nil, fmt.Errorf("no field named %q was found under type RotateAccessTokenPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_Seller(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_Seller_name(ctx, field)
+	case "email":
+		return ec.fieldContext_Seller_email(ctx, field)
+	case "address":
+		return ec.fieldContext_Seller_address(ctx, field)
+	case "taxIds":
+		return ec.fieldContext_Seller_taxIds(ctx, field)
+	case "revision":
+		return ec.fieldContext_Seller_revision(ctx, field)
+	case "version":
+		return ec.fieldContext_Seller_version(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Seller", field.Name)
+}
+
 func (ec *executionContext) childFields_SeriesAudit(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "series":
@@ -4880,6 +5752,52 @@ func (ec *executionContext) childFields_SettlementAttempt(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type SettlementAttempt", field.Name)
 }
 
+func (ec *executionContext) childFields_TaxId(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "scheme":
+		return ec.fieldContext_TaxId_scheme(ctx, field)
+	case "value":
+		return ec.fieldContext_TaxId_value(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TaxId", field.Name)
+}
+
+func (ec *executionContext) childFields_TaxSubtotal(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "rate":
+		return ec.fieldContext_TaxSubtotal_rate(ctx, field)
+	case "net":
+		return ec.fieldContext_TaxSubtotal_net(ctx, field)
+	case "tax":
+		return ec.fieldContext_TaxSubtotal_tax(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TaxSubtotal", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateCustomerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "customer":
+		return ec.fieldContext_UpdateCustomerPayload_customer(ctx, field)
+	case "replayed":
+		return ec.fieldContext_UpdateCustomerPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateCustomerPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateCustomerPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateDraftInvoicePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "invoice":
+		return ec.fieldContext_UpdateDraftInvoicePayload_invoice(ctx, field)
+	case "replayed":
+		return ec.fieldContext_UpdateDraftInvoicePayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateDraftInvoicePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateDraftInvoicePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_UpdateProductPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "product":
@@ -4890,6 +5808,18 @@ func (ec *executionContext) childFields_UpdateProductPayload(ctx context.Context
 		return ec.fieldContext_UpdateProductPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type UpdateProductPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateSellerPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "seller":
+		return ec.fieldContext_UpdateSellerPayload_seller(ctx, field)
+	case "replayed":
+		return ec.fieldContext_UpdateSellerPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateSellerPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateSellerPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_UsageSettlement(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -5,6 +5,7 @@
 package sqlc
 
 import (
+	"encoding/json"
 	"time"
 
 	"countersign/internal/domain"
@@ -117,6 +118,24 @@ type Customer struct {
 	CreatedBy            string
 	CreatedAt            time.Time
 	UpdatedAt            domain.Version
+	Address              *domain.Address
+	TaxIDs               []domain.TaxID
+	Revision             int32
+}
+
+type CustomerRevision struct {
+	TenantID             domain.TenantID
+	CustomerID           domain.CustomerID
+	Revision             int32
+	ID                   domain.UUID
+	Name                 string
+	Email                *string
+	Address              *domain.Address
+	TaxIDs               []domain.TaxID
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	MadeBy               string
+	MadeAt               time.Time
 }
 
 type Invoice struct {
@@ -147,6 +166,16 @@ type Invoice struct {
 	PaymentReference     *string
 	VoidedAt             *time.Time
 	VoidReason           *string
+	SellerRevision       *int32
+	BuyerRevision        *int32
+	TaxMinor             domain.Cents
+	LinesFrom            int32
+	PaidMinor            domain.Cents
+	CreditedMinor        domain.Cents
+	RefundDueMinor       domain.Cents
+	CreditsInvoiceID     *domain.InvoiceID
+	CreditReason         *string
+	ReplacedBy           *domain.InvoiceID
 }
 
 type InvoiceHistory struct {
@@ -174,6 +203,24 @@ type InvoiceLine struct {
 	ExactAmount     domain.Decimal
 	SettlementID    *domain.SettlementID
 	SettlementRound *int32
+	TaxRate         *domain.Decimal
+	TaxTreatment    *domain.TaxTreatment
+	TaxMinor        domain.Cents
+	CreditsLine     *int32
+}
+
+type InvoicePayment struct {
+	TenantID             domain.TenantID
+	ID                   domain.UUID
+	InvoiceID            domain.InvoiceID
+	AmountMinor          domain.Cents
+	Currency             domain.CurrencyCode
+	Provider             *string
+	Reference            string
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	RecordedBy           string
+	RecordedAt           time.Time
 }
 
 type InvoiceSeries struct {
@@ -210,7 +257,7 @@ type OpsPaymentEvent struct {
 	ProcessedAt *time.Time
 	Result      *string
 	Conflicts   int32
-	Conflict    []byte
+	Conflict    json.RawMessage
 }
 
 type OpsSimulatedPayment struct {
@@ -353,6 +400,30 @@ type Refund struct {
 	UpdatedAt         domain.Version
 }
 
+type Seller struct {
+	TenantID  domain.TenantID
+	Name      string
+	Email     *string
+	Address   *domain.Address
+	TaxIDs    []domain.TaxID
+	Revision  int32
+	UpdatedAt domain.Version
+}
+
+type SellerRevision struct {
+	TenantID             domain.TenantID
+	Revision             int32
+	ID                   domain.UUID
+	Name                 string
+	Email                *string
+	Address              *domain.Address
+	TaxIDs               []domain.TaxID
+	OperationID          domain.OperationID
+	OperationFingerprint domain.Fingerprint
+	MadeBy               string
+	MadeAt               time.Time
+}
+
 type SeriesChange struct {
 	TenantID             domain.TenantID
 	SeriesID             domain.SeriesID
@@ -448,7 +519,7 @@ type UsageBatch struct {
 	OperationFingerprint domain.Fingerprint
 	Accepted             int32
 	Duplicates           int32
-	Refused              []byte
+	Refused              json.RawMessage
 	RecordedBy           string
 	RecordedAt           time.Time
 }

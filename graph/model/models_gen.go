@@ -98,6 +98,16 @@ type CreateCustomerPayload struct {
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
+// The draft, or why there is none.
+type CreateDraftInvoicePayload struct {
+	// The draft: it has no number, and nothing is due.
+	Invoice *sqlc.Invoice `json:"invoice,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing was made.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
 // The series, or why there is none.
 type CreateInvoiceSeriesPayload struct {
 	// The series.
@@ -134,6 +144,26 @@ type CustomerEdge struct {
 	Cursor string `json:"cursor"`
 	// The customer.
 	Node *sqlc.Customer `json:"node"`
+}
+
+// The deleted draft, or why it is not deleted.
+type DeleteDraftInvoicePayload struct {
+	// The draft, DELETED. Lists leave it out, unless they are asked for that status.
+	Invoice *sqlc.Invoice `json:"invoice,omitempty"`
+	// Whether an earlier request did the work, by this idempotency key or another.
+	Replayed bool `json:"replayed"`
+	// Why it is not deleted.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// The invoice, or why it is no invoice yet.
+type FinalizeInvoicePayload struct {
+	// The invoice, with its number.
+	Invoice *sqlc.Invoice `json:"invoice,omitempty"`
+	// Whether an earlier request did the work, by this idempotency key or another.
+	Replayed bool `json:"replayed"`
+	// Why no number was taken.
+	UserErrors []domain.UserError `json:"userErrors"`
 }
 
 // The order, or why it stands where it stood.
@@ -200,6 +230,18 @@ type InvoiceSeriesEdge struct {
 	Cursor string `json:"cursor"`
 	// The series.
 	Node *sqlc.InvoiceSeries `json:"node"`
+}
+
+// The credit note, or why there is none.
+type IssueCreditNotePayload struct {
+	// The credit note, with its number.
+	CreditNote *sqlc.Invoice `json:"creditNote,omitempty"`
+	// The invoice that it credits.
+	Invoice *sqlc.Invoice `json:"invoice,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing was credited.
+	UserErrors []domain.UserError `json:"userErrors"`
 }
 
 // A page of a ledger.
@@ -342,6 +384,7 @@ type RemoveBillingExemptionPayload struct {
 	Replayed bool `json:"replayed"`
 	// Why nothing was ended.
 	UserErrors []domain.UserError `json:"userErrors"`
+	CustomerID *domain.CustomerID `json:"-"`
 }
 
 // What the resync has done, or why it was refused.
@@ -398,10 +441,40 @@ type RotateAccessTokenPayload struct {
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
+// The customer, or why it is unchanged.
+type UpdateCustomerPayload struct {
+	// The customer.
+	Customer *sqlc.Customer `json:"customer,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing was changed.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// The draft, or why it is unchanged.
+type UpdateDraftInvoicePayload struct {
+	// The draft.
+	Invoice *sqlc.Invoice `json:"invoice,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing was changed.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
 // The product, or why it is as it was.
 type UpdateProductPayload struct {
 	// The product.
 	Product *sqlc.Product `json:"product,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing was changed.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// The seller, or why it is unchanged.
+type UpdateSellerPayload struct {
+	// The seller.
+	Seller *sqlc.Seller `json:"seller,omitempty"`
 	// Whether an earlier request with the same idempotency key did the work.
 	Replayed bool `json:"replayed"`
 	// Why nothing was changed.
