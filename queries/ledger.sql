@@ -5,20 +5,25 @@
 -- past the next number leaves a gap; one that begins at a number before is a twin.
 WITH ledger AS (
     SELECT u.first_number, u.last_number, u.state
+    -- Each part is in the order of its index, which the planner does not see unless it is asked for: the
+    -- parts are merged as they come, and nothing is sorted.
     FROM (
-        SELECT i.sequence AS first_number, i.sequence AS last_number, 'ISSUED'::text AS state
-        FROM invoices i
-        WHERE i.tenant_id = @tenant_id AND i.series_id = @series_id AND i.period_start = @period_start
-          AND i.sequence > @after_number AND i.sequence <= @up_to_number
+        (SELECT i.sequence AS first_number, i.sequence AS last_number, 'ISSUED'::text AS state
+         FROM invoices i
+         WHERE i.tenant_id = @tenant_id AND i.series_id = @series_id AND i.period_start = @period_start
+           AND i.sequence > @after_number AND i.sequence <= @up_to_number
+         ORDER BY i.sequence)
         UNION ALL
-        SELECT e.first_number, e.last_number, e.state
-        FROM series_entries e
-        WHERE e.tenant_id = @tenant_id AND e.series_id = @series_id AND e.period_start = @period_start
-          AND e.first_number > @after_number AND e.first_number <= @up_to_number
+        (SELECT e.first_number, e.last_number, e.state
+         FROM series_entries e
+         WHERE e.tenant_id = @tenant_id AND e.series_id = @series_id AND e.period_start = @period_start
+           AND e.first_number > @after_number AND e.first_number <= @up_to_number
+         ORDER BY e.first_number)
         UNION ALL
-        SELECT a.first_number, a.last_number, a.state
-        FROM ROWS FROM (unnest(@first_numbers::bigint[]), unnest(@last_numbers::bigint[]), unnest(@states::text[])) AS a (first_number, last_number, state)
-        WHERE a.first_number > @after_number AND a.first_number <= @up_to_number
+        (SELECT a.first_number, a.last_number, a.state
+         FROM ROWS FROM (unnest(@first_numbers::bigint[]), unnest(@last_numbers::bigint[]), unnest(@states::text[])) AS a (first_number, last_number, state)
+         WHERE a.first_number > @after_number AND a.first_number <= @up_to_number
+         ORDER BY a.first_number)
     ) u
     ORDER BY u.first_number
     FETCH FIRST (sqlc.arg('row_limit')::integer) ROWS WITH TIES

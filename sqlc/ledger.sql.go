@@ -720,20 +720,25 @@ func (q *Queries) RecordLeftPeriods(ctx context.Context, arg RecordLeftPeriodsPa
 const tallyLedger = `-- name: TallyLedger :one
 WITH ledger AS (
     SELECT u.first_number, u.last_number, u.state
+    -- Each part is in the order of its index, which the planner does not see unless it is asked for: the
+    -- parts are merged as they come, and nothing is sorted.
     FROM (
-        SELECT i.sequence AS first_number, i.sequence AS last_number, 'ISSUED'::text AS state
-        FROM invoices i
-        WHERE i.tenant_id = $4 AND i.series_id = $5 AND i.period_start = $6
-          AND i.sequence > $1 AND i.sequence <= $7
+        (SELECT i.sequence AS first_number, i.sequence AS last_number, 'ISSUED'::text AS state
+         FROM invoices i
+         WHERE i.tenant_id = $4 AND i.series_id = $5 AND i.period_start = $6
+           AND i.sequence > $1 AND i.sequence <= $7
+         ORDER BY i.sequence)
         UNION ALL
-        SELECT e.first_number, e.last_number, e.state
-        FROM series_entries e
-        WHERE e.tenant_id = $4 AND e.series_id = $5 AND e.period_start = $6
-          AND e.first_number > $1 AND e.first_number <= $7
+        (SELECT e.first_number, e.last_number, e.state
+         FROM series_entries e
+         WHERE e.tenant_id = $4 AND e.series_id = $5 AND e.period_start = $6
+           AND e.first_number > $1 AND e.first_number <= $7
+         ORDER BY e.first_number)
         UNION ALL
-        SELECT a.first_number, a.last_number, a.state
-        FROM ROWS FROM (unnest($8::bigint[]), unnest($9::bigint[]), unnest($10::text[])) AS a (first_number, last_number, state)
-        WHERE a.first_number > $1 AND a.first_number <= $7
+        (SELECT a.first_number, a.last_number, a.state
+         FROM ROWS FROM (unnest($8::bigint[]), unnest($9::bigint[]), unnest($10::text[])) AS a (first_number, last_number, state)
+         WHERE a.first_number > $1 AND a.first_number <= $7
+         ORDER BY a.first_number)
     ) u
     ORDER BY u.first_number
     FETCH FIRST ($11::integer) ROWS WITH TIES

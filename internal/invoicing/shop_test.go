@@ -27,10 +27,10 @@ type shop struct {
 	series   domain.SeriesID
 }
 
-func newShop(t *testing.T) *shop { return newShopAt(t, time.Now) }
+func newShop(t testing.TB) *shop { return newShopAt(t, time.Now) }
 
 // newShopAt is a shop whose server's clock is given.
-func newShopAt(t *testing.T, clock func() time.Time) *shop {
+func newShopAt(t testing.TB, clock func() time.Time) *shop {
 	t.Helper()
 	d := testdb.New(t)
 	s := &shop{DB: d, db: txn.New(d.Pool, txn.Settings{Clock: clock})}
@@ -49,7 +49,7 @@ func newShopAt(t *testing.T, clock func() time.Time) *shop {
 	return s
 }
 
-func (s *shop) newSeries(t *testing.T, code string, format domain.NumberFormat) domain.SeriesID {
+func (s *shop) newSeries(t testing.TB, code string, format domain.NumberFormat) domain.SeriesID {
 	t.Helper()
 	out, err := s.CreateSeries(t.Context(), s.caller, invoicing.CreateInvoiceSeriesInput{Code: code, Format: &format})
 	if err != nil {
