@@ -7,6 +7,7 @@ require (
 	github.com/MicahParks/jwkset v0.11.4
 	github.com/MicahParks/keyfunc/v3 v3.9.2
 	github.com/alecthomas/kong v1.17.0
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/bojanz/currency v1.5.1
 	github.com/caarlos0/env/v11 v11.4.2
 	github.com/cockroachdb/apd/v3 v3.2.3
