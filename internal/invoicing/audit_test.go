@@ -2,6 +2,7 @@ package invoicing_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -20,16 +21,24 @@ import (
 // behind them.
 func (s *shop) fill(t testing.TB, last int64) {
 	t.Helper()
-	conn, uuidText := s.Owner(t), uuid.UUID(s.series).String()
+	conn, ctx := s.Owner(t), context.Background()
+	// Each column as it is in the first invoice, but for those that differ.
+	const columns = `SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum), string_agg(CASE attname
+			WHEN 'id' THEN 'gen_random_uuid()' WHEN 'operation_id' THEN 'gen_random_uuid()' WHEN 'sequence' THEN 'n' WHEN 'number' THEN '''NEW-'' || n'
+			ELSE 'i.' || quote_ident(attname) END, ', ' ORDER BY attnum)
+		FROM pg_attribute WHERE attrelid = 'invoices'::regclass AND attnum > 0 AND NOT attisdropped`
+	var into, from string
+	if err := conn.QueryRow(ctx, columns).Scan(&into, &from); err != nil {
+		t.Fatal(err)
+	}
 	for _, sql := range []string{
 		"SET statement_timeout = 0",
-		`INSERT INTO invoices SELECT r.* FROM invoices i, generate_series(2, ` + strconv.FormatInt(last, 10) + `) n,
-			LATERAL jsonb_populate_record(i, jsonb_build_object('id', gen_random_uuid(), 'operation_id', gen_random_uuid(), 'sequence', n, 'number', 'NEW-' || n)) r
-			WHERE i.sequence = 1 AND i.series_id = '` + uuidText + `'`,
-		`UPDATE series_counters SET next_number = ` + strconv.FormatInt(last+1, 10) + ` WHERE series_id = '` + uuidText + `'`,
+		fmt.Sprintf(`INSERT INTO invoices (%s) SELECT %s FROM invoices i, generate_series(2, %d) n WHERE i.sequence = 1 AND i.series_id = '%s'`,
+			into, from, last, uuid.UUID(s.series)),
+		fmt.Sprintf(`UPDATE series_counters SET next_number = %d WHERE series_id = '%s'`, last+1, uuid.UUID(s.series)),
 		"VACUUM ANALYZE invoices",
 	} {
-		if _, err := conn.Exec(context.Background(), sql); err != nil {
+		if _, err := conn.Exec(ctx, sql); err != nil {
 			t.Fatal(err)
 		}
 	}
