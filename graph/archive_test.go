@@ -78,6 +78,7 @@ func newArchive(t testing.TB, a *api, n int) *archive {
 	copies("invoices", id(invoice), every(n), many(map[string]string{"sequence": "n + 100", "number": "'X' || n"}))
 	copies("invoices", id(void), some(n), rare(map[string]string{
 		"series_id": "NULL", "period_start": "NULL", "sequence": "NULL", "number": "NULL", "issue_date": "NULL",
+		"seller_revision": "NULL", "buyer_revision": "NULL",
 	}))
 	copies("orders", id(order), every(n), many(map[string]string{"idempotency_key": "n::text"}))
 	copies("orders", id(cancelled), some(n), rare(map[string]string{"idempotency_key": "'rare' || n"}))

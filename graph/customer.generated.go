@@ -483,7 +483,7 @@ func (ec *executionContext) _Customer_taxIds(ctx context.Context, field graphql.
 			return ec.fieldContext_Customer_taxIds(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.TaxIDs, nil
+			return obj.ListedTaxIDs(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []domain.TaxID) graphql.Marshaler {
@@ -497,7 +497,7 @@ func (ec *executionContext) fieldContext_Customer_taxIds(_ context.Context, fiel
 	fc = &graphql.FieldContext{
 		Object:     "Customer",
 		Field:      field,
-		IsMethod:   false,
+		IsMethod:   true,
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_TaxId(ctx, field)

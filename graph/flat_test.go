@@ -139,12 +139,36 @@ func (a *api) alike(t *testing.T, n int) {
 		})
 		must(err)
 	}
-	rows, err := a.db.Pool.Query(t.Context(), `SELECT * FROM invoices WHERE tenant_id = $1 AND status IN ('OPEN', 'PENDING')`, a.demo.id)
+	rows, err := a.db.Pool.Query(t.Context(), `SELECT * FROM invoices WHERE tenant_id = $1 AND status IN ('OPEN', 'PENDING') ORDER BY id`, a.demo.id)
 	must(err)
 	invoices, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sqlc.Invoice])
 	must(err)
 	for _, i := range invoices {
 		_, err := a.metering.Pay(t.Context(), admin, metering.RecordInvoicePaymentInput{InvoiceID: i.ID, AmountMinor: i.TotalMinor, Reference: i.ID.String()})
+		must(err)
+	}
+	a.lives(t, invoices[len(invoices)-5:])
+}
+
+// lives gives each customer an address and a tax id, and each of some invoices a credit note, and one
+// that is void and that it stands for.
+func (a *api) lives(t *testing.T, invoices []sqlc.Invoice) {
+	t.Helper()
+	admin := a.demo.adminCaller()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.db.Exec(t, `UPDATE customers SET address = '{"line1": "Turmweg 1", "country": "DE"}', tax_ids = '[{"scheme": "VAT", "value": "DE0"}]'`)
+	a.db.Exec(t, `UPDATE customer_revisions SET address = '{"line1": "Turmweg 1", "country": "DE"}', tax_ids = '[{"scheme": "VAT", "value": "DE0"}]'`)
+	a.db.Exec(t, `UPDATE seller_revisions SET address = '{"line1": "Turmweg 1", "country": "DE"}', tax_ids = '[{"scheme": "VAT", "value": "DE0"}]'`)
+	for _, i := range invoices {
+		_, err := a.service.IssueCreditNote(t.Context(), admin, invoicing.IssueCreditNoteInput{InvoiceID: i.ID, AmountMinor: new(domain.Cents(1)), Reason: "x"})
+		must(err)
+		void := a.invoice(t, a.demo, a.demo.seriesID, i.CustomerID, 1)
+		_, err = a.metering.Void(t.Context(), admin, metering.VoidInvoiceInput{InvoiceID: parse[domain.InvoiceID](t, void), Reason: "x", ReplacedBy: &i.ID})
 		must(err)
 	}
 }

@@ -385,7 +385,7 @@ func (ec *executionContext) _Seller_taxIds(ctx context.Context, field graphql.Co
 			return ec.fieldContext_Seller_taxIds(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.TaxIDs, nil
+			return obj.ListedTaxIDs(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []domain.TaxID) graphql.Marshaler {
@@ -399,7 +399,7 @@ func (ec *executionContext) fieldContext_Seller_taxIds(_ context.Context, field 
 	fc = &graphql.FieldContext{
 		Object:     "Seller",
 		Field:      field,
-		IsMethod:   false,
+		IsMethod:   true,
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_TaxId(ctx, field)

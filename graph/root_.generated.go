@@ -192,17 +192,17 @@ type ComplexityRoot struct {
 	}
 
 	Customer struct {
-		Address   func(childComplexity int) int
-		CreatedAt func(childComplexity int) int
-		Currency  func(childComplexity int) int
-		Email     func(childComplexity int) int
-		Exemption func(childComplexity int) int
-		ID        func(childComplexity int) int
-		Invoices  func(childComplexity int, first *int32, after *string, last *int32, before *string) int
-		Name      func(childComplexity int) int
-		TaxIDs    func(childComplexity int) int
-		TimeZone  func(childComplexity int) int
-		UpdatedAt func(childComplexity int) int
+		Address      func(childComplexity int) int
+		CreatedAt    func(childComplexity int) int
+		Currency     func(childComplexity int) int
+		Email        func(childComplexity int) int
+		Exemption    func(childComplexity int) int
+		ID           func(childComplexity int) int
+		Invoices     func(childComplexity int, first *int32, after *string, last *int32, before *string) int
+		ListedTaxIDs func(childComplexity int) int
+		Name         func(childComplexity int) int
+		TimeZone     func(childComplexity int) int
+		UpdatedAt    func(childComplexity int) int
 	}
 
 	CustomerConnection struct {
@@ -718,12 +718,12 @@ type ComplexityRoot struct {
 	}
 
 	Seller struct {
-		Address   func(childComplexity int) int
-		Email     func(childComplexity int) int
-		Name      func(childComplexity int) int
-		Revision  func(childComplexity int) int
-		TaxIDs    func(childComplexity int) int
-		UpdatedAt func(childComplexity int) int
+		Address      func(childComplexity int) int
+		Email        func(childComplexity int) int
+		ListedTaxIDs func(childComplexity int) int
+		Name         func(childComplexity int) int
+		Revision     func(childComplexity int) int
+		UpdatedAt    func(childComplexity int) int
 	}
 
 	SeriesAudit struct {
@@ -1450,18 +1450,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Customer.Invoices(childComplexity, args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
+	case "Customer.taxIds":
+		if e.ComplexityRoot.Customer.ListedTaxIDs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Customer.ListedTaxIDs(childComplexity), true
 	case "Customer.name":
 		if e.ComplexityRoot.Customer.Name == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Customer.Name(childComplexity), true
-	case "Customer.taxIds":
-		if e.ComplexityRoot.Customer.TaxIDs == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Customer.TaxIDs(childComplexity), true
 	case "Customer.timeZone":
 		if e.ComplexityRoot.Customer.TimeZone == nil {
 			break
@@ -3800,6 +3800,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Seller.Email(childComplexity), true
+	case "Seller.taxIds":
+		if e.ComplexityRoot.Seller.ListedTaxIDs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Seller.ListedTaxIDs(childComplexity), true
 	case "Seller.name":
 		if e.ComplexityRoot.Seller.Name == nil {
 			break
@@ -3812,12 +3818,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Seller.Revision(childComplexity), true
-	case "Seller.taxIds":
-		if e.ComplexityRoot.Seller.TaxIDs == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Seller.TaxIDs(childComplexity), true
 	case "Seller.version":
 		if e.ComplexityRoot.Seller.UpdatedAt == nil {
 			break

@@ -111,7 +111,7 @@ type InsertCustomerParams struct {
 	Name                 string
 	Email                *string
 	Address              *domain.Address
-	TaxIDs               []domain.TaxID
+	TaxIDs               domain.TaxIDs
 	Currency             domain.CurrencyCode
 	TimeZone             string
 	OperationID          domain.OperationID

@@ -119,7 +119,7 @@ type Customer struct {
 	CreatedAt            time.Time
 	UpdatedAt            domain.Version
 	Address              *domain.Address
-	TaxIDs               []domain.TaxID
+	TaxIDs               domain.TaxIDs
 	Revision             int32
 }
 
@@ -131,7 +131,7 @@ type CustomerRevision struct {
 	Name                 string
 	Email                *string
 	Address              *domain.Address
-	TaxIDs               []domain.TaxID
+	TaxIDs               domain.TaxIDs
 	OperationID          domain.OperationID
 	OperationFingerprint domain.Fingerprint
 	MadeBy               string
@@ -405,7 +405,7 @@ type Seller struct {
 	Name      string
 	Email     *string
 	Address   *domain.Address
-	TaxIDs    []domain.TaxID
+	TaxIDs    domain.TaxIDs
 	Revision  int32
 	UpdatedAt domain.Version
 }
@@ -417,7 +417,7 @@ type SellerRevision struct {
 	Name                 string
 	Email                *string
 	Address              *domain.Address
-	TaxIDs               []domain.TaxID
+	TaxIDs               domain.TaxIDs
 	OperationID          domain.OperationID
 	OperationFingerprint domain.Fingerprint
 	MadeBy               string

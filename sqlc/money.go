@@ -98,3 +98,9 @@ func (i *Invoice) Waive() *InvoiceWaive {
 	}
 	return &InvoiceWaive{*i.WaivedBy, i.WaiveReason, i.ExemptionID, i.WaiveVerifiedAt}
 }
+
+// ListedTaxIDs are the customer's.
+func (c *Customer) ListedTaxIDs() []domain.TaxID { return c.TaxIDs }
+
+// ListedTaxIDs are the seller's.
+func (s *Seller) ListedTaxIDs() []domain.TaxID { return s.TaxIDs }

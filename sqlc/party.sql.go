@@ -23,7 +23,7 @@ type ChangeCustomerParams struct {
 	Name              string
 	Email             *string
 	Address           *domain.Address
-	TaxIDs            []domain.TaxID
+	TaxIDs            domain.TaxIDs
 	Revision          int32
 	NextVersion       domain.Version
 	TenantID          domain.TenantID
@@ -75,7 +75,7 @@ type ChangeSellerParams struct {
 	Name              string
 	Email             *string
 	Address           *domain.Address
-	TaxIDs            []domain.TaxID
+	TaxIDs            domain.TaxIDs
 	Revision          int32
 	NextVersion       domain.Version
 	TenantID          domain.TenantID
@@ -205,7 +205,7 @@ type InsertCustomerRevisionParams struct {
 	Name                 string
 	Email                *string
 	Address              *domain.Address
-	TaxIDs               []domain.TaxID
+	TaxIDs               domain.TaxIDs
 	OperationID          domain.OperationID
 	OperationFingerprint domain.Fingerprint
 	MadeBy               string
@@ -290,7 +290,7 @@ type InsertSellerRevisionParams struct {
 	Name                 string
 	Email                *string
 	Address              *domain.Address
-	TaxIDs               []domain.TaxID
+	TaxIDs               domain.TaxIDs
 	OperationID          domain.OperationID
 	OperationFingerprint domain.Fingerprint
 	MadeBy               string
@@ -346,7 +346,7 @@ type ListBuyersOfInvoicesRow struct {
 	Name      string
 	Email     *string
 	Address   *domain.Address
-	TaxIDs    []domain.TaxID
+	TaxIDs    domain.TaxIDs
 	Revision  int32
 }
 
@@ -395,7 +395,7 @@ type ListSellersOfInvoicesRow struct {
 	Name      string
 	Email     *string
 	Address   *domain.Address
-	TaxIDs    []domain.TaxID
+	TaxIDs    domain.TaxIDs
 	Revision  int32
 }
 

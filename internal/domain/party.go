@@ -1,6 +1,9 @@
 package domain
 
 import (
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,6 +23,41 @@ type Address struct {
 type TaxID struct {
 	Scheme string `json:"scheme"` // whose number it is: VAT, GSTIN, EIN
 	Value  string `json:"value"`
+}
+
+// TaxIDs are a party's, in the order in which they were given, as one column has them.
+type TaxIDs []TaxID
+
+// Value is the address as JSON, so that it is understood where the database tells no types.
+func (a Address) Value() (driver.Value, error) { return jsonValue(a) }
+
+// Scan reads JSON.
+func (a *Address) Scan(src any) error { return scanJSON(src, a) }
+
+// Value is the list as JSON; it is never null.
+func (ids TaxIDs) Value() (driver.Value, error) {
+	if ids == nil {
+		return "[]", nil
+	}
+	return jsonValue([]TaxID(ids))
+}
+
+// Scan reads JSON.
+func (ids *TaxIDs) Scan(src any) error { return scanJSON(src, (*[]TaxID)(ids)) }
+
+func jsonValue(v any) (driver.Value, error) {
+	text, err := json.Marshal(v)
+	return string(text), err
+}
+
+func scanJSON(src, into any) error {
+	switch text := src.(type) {
+	case string:
+		return json.Unmarshal([]byte(text), into)
+	case []byte:
+		return json.Unmarshal(text, into)
+	}
+	return fmt.Errorf("json: cannot read %T", src)
 }
 
 var (

@@ -50,7 +50,7 @@ func (s *Service) CreateCustomer(ctx context.Context, caller auth.Caller, in Cre
 		Apply: func(ctx context.Context, tx txn.Tx) (*sqlc.Customer, error) {
 			return tx.InsertCustomer(ctx, sqlc.InsertCustomerParams{
 				TenantID: caller.TenantID, ID: id, Name: in.Name, Email: in.Email, Currency: in.Currency, TimeZone: zone,
-				Address: in.Address, TaxIDs: listed(in.TaxIDs),
+				Address: in.Address, TaxIDs: in.TaxIDs,
 				OperationID: op.ID, OperationFingerprint: op.Fingerprint, CreatedBy: op.By,
 				CreatedAt: tx.Now.Time, UpdatedAt: tx.Now,
 			})

@@ -67,14 +67,6 @@ func (p party) change(name, email *string, address *domain.Address, taxIDs []dom
 	return p
 }
 
-// listed is never nil: the column has a list.
-func listed(ids []domain.TaxID) []domain.TaxID {
-	if ids == nil {
-		return []domain.TaxID{}
-	}
-	return ids
-}
-
 // UpdateCustomerInput asks to change a customer; what is nil stays.
 type UpdateCustomerInput struct {
 	CustomerID     domain.CustomerID `json:"customerId"`
@@ -109,7 +101,7 @@ func (s *Service) UpdateCustomer(ctx context.Context, caller auth.Caller, in Upd
 				return nil, err
 			}
 			row, err := tx.ChangeCustomer(ctx, sqlc.ChangeCustomerParams{
-				TenantID: now.TenantID, ID: now.ID, Name: p.name, Email: p.email, Address: p.address, TaxIDs: listed(p.taxIDs), Revision: now.Revision + 1,
+				TenantID: now.TenantID, ID: now.ID, Name: p.name, Email: p.email, Address: p.address, TaxIDs: p.taxIDs, Revision: now.Revision + 1,
 				ExpectedUpdatedAt: now.UpdatedAt, NextVersion: now.UpdatedAt.Next(tx.Now.Time),
 			})
 			if errors.Is(err, pgx.ErrNoRows) {
@@ -185,7 +177,7 @@ func (s *Service) UpdateSeller(ctx context.Context, caller auth.Caller, in Updat
 				return nil, err
 			}
 			row, err := tx.ChangeSeller(ctx, sqlc.ChangeSellerParams{
-				TenantID: now.TenantID, Name: p.name, Email: p.email, Address: p.address, TaxIDs: listed(p.taxIDs), Revision: now.Revision + 1,
+				TenantID: now.TenantID, Name: p.name, Email: p.email, Address: p.address, TaxIDs: p.taxIDs, Revision: now.Revision + 1,
 				ExpectedUpdatedAt: now.UpdatedAt, NextVersion: now.UpdatedAt.Next(tx.Now.Time),
 			})
 			if errors.Is(err, pgx.ErrNoRows) {

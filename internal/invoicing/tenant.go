@@ -65,7 +65,7 @@ func bearSeller(ctx context.Context, tx txn.Tx, op domain.Operation, tenant *sql
 		return err
 	}
 	_, err := tx.InsertSellerRevision(ctx, sqlc.InsertSellerRevisionParams{
-		TenantID: tenant.ID, Revision: 1, ID: domain.UUID(tenant.ID), Name: tenant.Name, TaxIDs: []domain.TaxID{},
+		TenantID: tenant.ID, Revision: 1, ID: domain.UUID(tenant.ID), Name: tenant.Name,
 		OperationID: op.ID, OperationFingerprint: op.Fingerprint, MadeBy: op.By, MadeAt: tx.Now.Time,
 	})
 	return err
