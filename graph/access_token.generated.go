@@ -332,10 +332,10 @@ func (ec *executionContext) _AccessToken_history(ctx context.Context, field grap
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*sqlc.AccessTokenHistory) graphql.Marshaler {
-			return ec.marshalNAccessTokenStep2ᚕᚖcountersignᚋsqlcᚐAccessTokenHistoryᚄ(ctx, selections, v)
+			return ec.marshalOAccessTokenStep2ᚕᚖcountersignᚋsqlcᚐAccessTokenHistoryᚄ(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_AccessToken_history(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -1187,7 +1187,7 @@ func (ec *executionContext) _AccessToken(ctx context.Context, sel ast.SelectionS
 			}
 		case "history":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
+				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._AccessToken_history(ctx, field, obj)
 				})
@@ -1537,22 +1537,6 @@ func (ec *executionContext) marshalNAccessTokenEdge2ᚖcountersignᚋgraphᚋmod
 	return ec._AccessTokenEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) marshalNAccessTokenStep2ᚕᚖcountersignᚋsqlcᚐAccessTokenHistoryᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.AccessTokenHistory) graphql.Marshaler {
-	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
-		fc := graphql.GetFieldContext(ctx)
-		fc.Result = &v[i]
-		return ec.marshalNAccessTokenStep2ᚖcountersignᚋsqlcᚐAccessTokenHistory(ctx, sel, v[i])
-	})
-
-	for _, e := range ret {
-		if e == graphql.Null {
-			return graphql.Null
-		}
-	}
-
-	return ret
-}
-
 func (ec *executionContext) marshalNAccessTokenStep2ᚖcountersignᚋsqlcᚐAccessTokenHistory(ctx context.Context, sel ast.SelectionSet, v *sqlc.AccessTokenHistory) graphql.Marshaler {
 	if v == nil {
 		graphql.AddInvalidNullError(ctx, "AccessTokenStep!")
@@ -1581,6 +1565,25 @@ func (ec *executionContext) marshalOAccessToken2ᚖcountersignᚋsqlcᚐAccessTo
 		return graphql.Null
 	}
 	return ec._AccessToken(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOAccessTokenStep2ᚕᚖcountersignᚋsqlcᚐAccessTokenHistoryᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.AccessTokenHistory) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNAccessTokenStep2ᚖcountersignᚋsqlcᚐAccessTokenHistory(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalOCreateAccessTokenPayload2ᚖcountersignᚋgraphᚋmodelᚐCreateAccessTokenPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateAccessTokenPayload) graphql.Marshaler {

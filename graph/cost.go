@@ -49,14 +49,12 @@ func (c costing) MutateOperationContext(_ context.Context, op *graphql.Operation
 // costOf is how many statements an operation sends and how many rows it loads, if every page that
 // it asks for is full and every list of another kind has listSize elements.
 func (c costing) costOf(op *graphql.OperationContext) int {
-	return c.selections(op.Operation.SelectionSet, op.Variables, rows{1, 1})
+	return c.selections(op.Operation.SelectionSet, op.Variables, 1)
 }
 
-// rows are how many rows a selection is made on, and in how many groups they were read: what the
-// rows of a group refer to is read in one statement, see readTogether.
-type rows struct{ count, groups int }
-
-func (c costing) selections(set ast.SelectionSet, variables map[string]any, on rows) (cost int) {
+// selections weighs what is selected on a number of rows. What all of them refer to is read in one
+// statement, their pages too: see readTogether.
+func (c costing) selections(set ast.SelectionSet, variables map[string]any, on int) (cost int) {
 	for _, selection := range set {
 		switch n := selection.(type) {
 		case *ast.Field:
@@ -76,7 +74,7 @@ func (c costing) selections(set ast.SelectionSet, variables map[string]any, on r
 	return cost
 }
 
-func (c costing) field(f *ast.Field, variables map[string]any, on rows) int {
+func (c costing) field(f *ast.Field, variables map[string]any, on int) int {
 	if strings.HasPrefix(f.Name, "__") {
 		return 0 // of the schema, which is in memory
 	}
@@ -88,22 +86,22 @@ func (c costing) field(f *ast.Field, variables map[string]any, on rows) int {
 	of := on
 	switch {
 	case isConnection(f.Definition):
-		of = rows{product(on.count, pageSize(f, variables)), on.count} // a statement each: their windows differ
-		cost = sum(cost, sum(of.groups, of.count))
+		of = product(on, pageSize(f, variables))
+		cost = sum(cost, sum(1, of))
 	case f.Definition.Arguments.ForName("ids") != nil:
-		of.count = product(on.count, length(f.Arguments.ForName("ids"), variables))
-		cost = sum(cost, sum(of.groups, of.count))
+		of = product(on, length(f.Arguments.ForName("ids"), variables))
+		cost = sum(cost, sum(1, of))
 	case isPart(def):
 	case f.Definition.Type.Elem != nil && def.Name == "UserError":
 	case f.Definition.Type.Elem != nil && isPart(f.ObjectDefinition) && !strings.HasSuffix(f.ObjectDefinition.Name, "Payload"):
 		// the nodes and edges of a page, which has been counted
 	case f.Definition.Type.Elem != nil:
-		of.count = product(on.count, listSize)
-		cost = sum(cost, sum(of.groups, of.count))
+		of = product(on, listSize)
+		cost = sum(cost, sum(1, of))
 	case strings.HasSuffix(f.ObjectDefinition.Name, "Edge"):
 		// the node of an edge
 	default:
-		cost = sum(cost, sum(of.groups, of.count))
+		cost = sum(cost, sum(1, of))
 	}
 	return sum(cost, c.selections(f.SelectionSet, variables, of))
 }

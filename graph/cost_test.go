@@ -55,15 +55,15 @@ func TestCost(t *testing.T) {
 		{`query ($n: Int) { customers(first: $n) { nodes { id } } }`, nil, 1 + 25},
 		{`query ($n: Int = 3) { customers(first: $n) { nodes { id } } }`, nil, 1 + 3},
 		{`query ($n: Int = 3) { customers(first: $n) { nodes { id } } }`, vars{"n": 4}, 1 + 4},
-		{`{ customers(first: 10) { nodes { invoices(first: 20) { nodes { id } } } } }`, nil, 1 + 10 + 10*(1+20)},
-		{`{ customers(first: 10) { nodes { invoices(first: 20) { nodes { lines { description } } } } } }`, nil, 1 + 10 + 10*(1+20) + 10*(1+20*3)},
+		{`{ customers(first: 10) { nodes { invoices(first: 20) { nodes { id } } } } }`, nil, 1 + 10 + 1 + 10*20},
+		{`{ customers(first: 10) { nodes { invoices(first: 20) { nodes { lines { description } } } } } }`, nil, 1 + 10 + 1 + 10*20 + 1 + 10*20*3},
 		{`{ invoices(first: 10) { nodes { customer { id } total { amountMinor } } } }`, nil, 1 + 10 + 1 + 10},
 		{`{ invoices(first: 10) { nodes { customer { id } } edges { node { customer { id } } } } }`, nil, 1 + 10 + 2*(1+10)},
 		{`{ invoices(first: 10) { ...F } } fragment F on InvoiceConnection { nodes { ... on Invoice { customer { id } } } }`, nil, 1 + 10 + 1 + 10},
 		{`query ($s: Boolean!) { invoices(first: 10) { nodes { customer @skip(if: $s) { id } ... @include(if: false) { lines { quantity } } } } }`, vars{"s": true}, 1 + 10},
 		{`query ($s: Boolean!) { invoices(first: 10) { nodes { customer @skip(if: $s) { id } } } }`, vars{"s": false}, 1 + 10 + 1 + 10},
 		{`{ nodes(ids: ["a", "b", "c"]) { id } }`, nil, 1 + 3},
-		{`query ($i: [ID!]!) { nodes(ids: $i) { ... on Customer { invoices(first: 2) { nodes { id } } } } }`, vars{"i": []string{"a", "b", "c", "d"}}, 1 + 4 + 4*(1+2)},
+		{`query ($i: [ID!]!) { nodes(ids: $i) { ... on Customer { invoices(first: 2) { nodes { id } } } } }`, vars{"i": []string{"a", "b", "c", "d"}}, 1 + 4 + 1 + 4*2},
 		{`query ($i: ID!) { nodes(ids: [$i, $i]) { id } }`, vars{"i": "a"}, 1 + 2},
 		{`query ($i: [ID!]!) { nodes(ids: $i) { id } }`, vars{"i": "a"}, 1 + 1},
 		{`{ doctor { healthy violations { message } } }`, nil, 1000 + 2 + 1 + 3},
@@ -94,7 +94,7 @@ func TestCostIsBounded(t *testing.T) {
 		}
 	}
 	a = newAPI(t)
-	wantLimitExceeded(t, a.do(t, a.demo.admin, `{ customers(first: 100) { nodes { invoices(first: 100) { nodes { lines { quantity } } } } } }`, nil), "costs 40301, and the most a request may cost is 20000")
+	wantLimitExceeded(t, a.do(t, a.demo.admin, `{ customers(first: 100) { nodes { invoices(first: 100) { nodes { lines { quantity } } } } } }`, nil), "costs 40103, and the most a request may cost is 20000")
 	a.must(t, a.demo.admin, `{ orders(first: 100) { nodes { customer { name } items { product { sku } } payments { id } captures { state } refunds { status } history { event } } } }`, nil)
 	wantLimitExceeded(t, a.do(t, a.demo.admin, `{`+many(20, ` d%d: doctor { healthy }`)+`}`, nil), "the most a request may cost is 20000")
 }

@@ -132,8 +132,10 @@ var repeatables = []repeatable{
 	},
 	{
 		"createAccessToken", "CreateAccessTokenInput", "accessToken",
-		func(*tenant) vars { return vars{"role": "SERVICE", "name": "till", "scopes": []string{"READ"}} },
-		func(*tenant) vars { return vars{"role": "SERVICE", "name": "till"} }, "tok_ till cst_",
+		func(n *tenant) vars {
+			return vars{"role": "CUSTOMER", "customerId": n.customerID, "name": "till", "scopes": []string{"READ"}}
+		},
+		func(*tenant) vars { return vars{"role": "SERVICE", "name": "till"} }, "tok_ till cst_ cus_",
 	},
 	{
 		"rotateAccessToken", "RotateAccessTokenInput", "accessToken",
