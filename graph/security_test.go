@@ -108,7 +108,7 @@ func TestChildOfAnotherTenantsParent(t *testing.T) {
 		FROM pg_constraint c
 		JOIN pg_attribute child ON child.attrelid = c.conrelid AND child.attnum = c.conkey[2]
 		JOIN pg_attribute parent ON parent.attrelid = c.confrelid AND parent.attnum = c.confkey[2]
-		WHERE c.contype = 'f' AND cardinality(c.conkey) = 2 AND child.atttypid = 'uuid'::regtype -- a number counts in its own tenant`)
+		WHERE c.contype = 'f' AND cardinality(c.conkey) = 2`)
 	if err != nil {
 		t.Fatal(err)
 	}

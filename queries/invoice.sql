@@ -11,8 +11,8 @@
 -- A day that is not over is in the counter's period. It is checked again on the row that was waited
 -- for. No row back means "move the counter first", or that there is no such series, or no number.
 --
--- Seller and buyer are frozen: their revisions of now. A customer that is not there has none, which
--- the foreign key refuses.
+-- Seller and buyer are frozen: their revisions of now. A customer that is not there has none; its
+-- foreign key refuses it.
 WITH counter AS (
     SELECT c.tenant_id, c.series_id, c.period_start, c.next_number, c.last_issue_date,
            c.number_prefix, c.number_suffix, c.number_width

@@ -102,8 +102,8 @@ type AllocateInvoicesParams struct {
 // A day that is not over is in the counter's period. It is checked again on the row that was waited
 // for. No row back means "move the counter first", or that there is no such series, or no number.
 //
-// Seller and buyer are frozen: their revisions of now. A customer that is not there has none, which
-// the foreign key refuses.
+// Seller and buyer are frozen: their revisions of now. A customer that is not there has none; its
+// foreign key refuses it.
 func (q *Queries) AllocateInvoices(ctx context.Context, arg AllocateInvoicesParams) ([]*Invoice, error) {
 	rows, err := q.db.Query(ctx, allocateInvoices,
 		arg.Now,

@@ -32,7 +32,6 @@ var neverViolated = map[string]string{
 	"sellers_tenant_fkey":              "the tenant is made in the same transaction",
 	"seller_revisions_tenant_fkey":     "the tenant is the caller's own, or made in the same transaction",
 	"customer_revisions_customer_fkey": "the customer is made in the same statement, or changed in the same transaction",
-	"invoices_seller_fkey":             "the revision was read in the same statement, and none is deleted",
 	"invoices_credits_fkey":            "the invoice is held in the same transaction",
 	"invoices_replaced_by_fkey":        "the invoice is held in the same transaction",
 	"invoice_payments_invoice_fkey":    "the invoice is held in the same transaction",

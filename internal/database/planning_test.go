@@ -45,8 +45,8 @@ func scansOfCheck(t *testing.T, conn *pgx.Conn, setting string) (scans int) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	_, err = tx.Exec(t.Context(), `INSERT INTO access_tokens (tenant_id, id, name, role, secret_hash, hint, created_at, updated_at)
-		VALUES ('00000000-0000-7000-8000-000000000001', gen_random_uuid(), '', 'ADMIN', sha256('x'), '', now(), now())`)
+	_, err = tx.Exec(t.Context(), `INSERT INTO access_tokens (tenant_id, id, name, role, secret_hash, hint, created_at, updated_at, operation_id, operation_fingerprint, created_by)
+		VALUES ('00000000-0000-7000-8000-000000000001', gen_random_uuid(), '', 'ADMIN', sha256('x'), '', now(), now(), gen_random_uuid(), '', 'test')`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,6 +40,10 @@ func registerTypes(m *pgtype.Map) {
 	registerAs[domain.RefundStatus](m, "text")
 	registerAs[domain.FactKind](m, "text")
 	registerAs[domain.Role](m, "text")
+	registerAs[domain.Scope](m, "text")
+	registerAs[domain.SeriesReset](m, "text")
+	registerAs[domain.SeriesCharacters](m, "text")
+	registerAs[domain.SeriesPreset](m, "text")
 
 	registerAs[domain.Cents](m, "int8")
 	registerAs[domain.Fingerprint](m, "bytea")

@@ -54,7 +54,7 @@ func ofConstraint(e *pgconn.PgError) (verdict, error) {
 		return answer, refuse(e, domain.CodeSKUTaken, "a product with this SKU exists", "sku")
 	case "orders_refund_within_total":
 		return answer, refuse(e, domain.CodeRefundTooLarge, "more than is left to refund", "amountMinor")
-	case "invoices_customer_fkey", "invoices_buyer_fkey", "orders_customer_fkey", "api_keys_customer_fkey", "billing_exemptions_customer_fkey",
+	case "invoices_customer_fkey", "orders_customer_fkey", "api_keys_customer_fkey", "billing_exemptions_customer_fkey",
 		"access_tokens_customer_fkey":
 		return answer, refuse(e, domain.CodeNotFound, "no such customer", "customerId")
 	}

@@ -28,9 +28,10 @@ type house struct {
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	h := &house{DB: testdb.New(t), tenant: domain.NewID[domain.TenantID]()}
-	_, err := sqlc.New(h.Owner(t)).EveryTenantInsert(t.Context(), sqlc.EveryTenantInsertParams{
-		ID: h.tenant, Handle: "acme", Name: "Acme", CreatedAt: time.Now(),
-	})
+	q := sqlc.New(h.Owner(t))
+	_, err := q.EveryTenantInsert(t.Context(), sqlc.EveryTenantInsertParams{ID: h.tenant, Handle: "acme", Name: "Acme", CreatedAt: time.Now()})
+	check(t, err)
+	_, err = q.InsertSeller(t.Context(), sqlc.InsertSellerParams{TenantID: h.tenant, Name: "Acme", UpdatedAt: domain.VersionAt(time.Now())})
 	check(t, err)
 	return h
 }
