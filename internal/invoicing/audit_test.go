@@ -55,8 +55,8 @@ func TestAnAuditOfAHundredThousandNumbers(t *testing.T) {
 	s.wantAudit(t, "1 to 100000: 100000 issued, 0 void, 0 imported, 0 voided elsewhere, 0 skipped")
 	s.imports(t, s.importing(&[]domain.ImportedNumber{skipped(n+1, n+5000, "torn forms")}))
 	s.Exec(t, `UPDATE invoices SET status = 'VOID', voided_at = now(), void_reason = 'sent twice' WHERE sequence % 400 = 0`)
-	s.Exec(t, `DELETE FROM invoices WHERE sequence % 500 = 1 AND sequence > 1`)
-	s.Exec(t, `DELETE FROM invoices WHERE sequence BETWEEN 700 AND 710`)
+	// Nothing refers to these, and to look that up for each takes longer than all of the rest.
+	s.Exec(t, `SET session_replication_role = replica; DELETE FROM invoices WHERE sequence % 500 = 1 AND sequence > 1 OR sequence BETWEEN 700 AND 710`)
 	s.Exec(t, `UPDATE invoices SET sequence = 100100 WHERE sequence = 99999`)
 	s.Exec(t, `UPDATE series_counters SET next_number = 105011 WHERE series_id = $1`, s.series)
 	var done []int64
