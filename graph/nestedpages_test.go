@@ -5,13 +5,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"countersign/graph"
+	"countersign/internal/testdb"
 )
 
 // TestNestedPages: the pages that hang on a list's rows are read at once, and each is the page that its
 // row has when it is read alone, by whichever window; two windows of one list are two pages.
 func TestNestedPages(t *testing.T) {
 	t.Parallel()
-	a := newAPI(t)
+	a := newAPI(t, func(_ *testdb.DB, o *graph.Options) {
+		limits := graph.DefaultLimits()
+		limits.Cost = 1_000_000 // twenty windows at once
+		o.Limits = &limits
+	})
 	a.manyInvoices(t)
 	const page = `invoices%s { edges { cursor node { id } } nodes { id } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } }`
 	for _, l := range []struct{ list, one string }{{"customers", "customer"}, {"invoiceSeriesList", "invoiceSeries"}} {
