@@ -57,11 +57,11 @@ var rootArguments = map[string]func(t testing.TB, a *api, role string) string{
 	"seriesAudit":       ofSeries,
 	"seriesLedger":      ofSeries,
 	"importNumbers": func(t testing.TB, a *api, _ string) string {
-		next := a.must(t, a.demo.admin, `query ($id: ID!) { invoiceSeries(id: $id) { counter { nextNumber } } }`, vars{"id": a.demo.creditSeriesID}).text(t, "invoiceSeries.counter.nextNumber")
-		return fmt.Sprintf(`(input: {seriesId: %q, numbers: [{number: %s}], reason: "x", dryRun: false})`, a.demo.creditSeriesID, next)
+		return fmt.Sprintf(`(input: {seriesId: %q, numbers: [{number: %s}], reason: "x", dryRun: false})`, a.demo.creditSeriesID, a.nextCredit(t))
 	},
-	"resyncSeries": func(_ testing.TB, a *api, _ string) string {
-		return fmt.Sprintf(`(input: {seriesId: %q, reason: "x", dryRun: false})`, a.demo.seriesID)
+	"resyncSeries": func(t testing.TB, a *api, _ string) string {
+		next := a.nextCredit(t)
+		return fmt.Sprintf(`(input: {seriesId: %q, explain: [{first: %s, last: %s, reason: "x"}], reason: "x", dryRun: false})`, a.demo.creditSeriesID, next, next)
 	},
 	"createCustomer": input(`name: "New", currency: "EUR"`),
 	"createInvoiceSeries": func(_ testing.TB, _ *api, role string) string {
@@ -349,4 +349,10 @@ func (a *api) rows(t testing.TB) (n int) {
 func (a *api) version(t testing.TB, id string) string {
 	t.Helper()
 	return a.must(t, a.demo.admin, `query ($id: ID!) { node(id: $id) { ... on Product { version } ... on Order { version } ... on Invoice { version } ... on Customer { version } } }`, vars{"id": id}).text(t, "node.version")
+}
+
+// nextCredit is the next number of the series for credit notes.
+func (a *api) nextCredit(t testing.TB) string {
+	t.Helper()
+	return a.must(t, a.demo.admin, `query ($id: ID!) { invoiceSeries(id: $id) { counter { nextNumber } } }`, vars{"id": a.demo.creditSeriesID}).text(t, "invoiceSeries.counter.nextNumber")
 }

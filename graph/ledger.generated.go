@@ -1542,10 +1542,10 @@ func (ec *executionContext) _SeriesChange_entries(ctx context.Context, field gra
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*invoicing.LedgerLine) graphql.Marshaler {
-			return ec.marshalNLedgerLine2ᚕᚖcountersignᚋinternalᚋinvoicingᚐLedgerLineᚄ(ctx, selections, v)
+			return ec.marshalOLedgerLine2ᚕᚖcountersignᚋinternalᚋinvoicingᚐLedgerLineᚄ(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_SeriesChange_entries(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -2486,7 +2486,7 @@ func (ec *executionContext) _SeriesChange(ctx context.Context, sel ast.Selection
 			}
 		case "entries":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
-				true, true,
+				true, false,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._SeriesChange_entries(ctx, field, obj)
 				})
@@ -2719,6 +2719,26 @@ func (ec *executionContext) marshalOImportedNumberStatus2ᚖcountersignᚋintern
 	_ = ctx
 	res := scalar.MarshalString(string(*v))
 	return res
+}
+
+func (ec *executionContext) marshalOLedgerLine2ᚕᚖcountersignᚋinternalᚋinvoicingᚐLedgerLineᚄ(ctx context.Context, sel ast.SelectionSet, v []*invoicing.LedgerLine) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ctx = graphql.WithBatchParents(ctx, "LedgerLine", v, nil)
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNLedgerLine2ᚖcountersignᚋinternalᚋinvoicingᚐLedgerLine(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalOResyncSeriesPayload2ᚖcountersignᚋgraphᚋmodelᚐResyncSeriesPayload(ctx context.Context, sel ast.SelectionSet, v *model.ResyncSeriesPayload) graphql.Marshaler {

@@ -1,9 +1,12 @@
 package graph_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/99designs/gqlgen/graphql"
 )
 
 const importNumbers = `mutation ($input: ImportNumbersInput!) { importNumbers(input: $input) {
@@ -140,5 +143,39 @@ func TestChangesOfASeriesAreRepeatable(t *testing.T) {
 	}
 	if r := a.must(t, a.demo.admin, `{ doctor { healthy violations { invariant message } } }`, nil); r.at(t, "doctor.healthy") != true {
 		t.Errorf("the doctor finds %s", r.body)
+	}
+}
+
+// TestCase42NestedFaultsOfALedger: an import whose own nested fields cannot be read has been made all the
+// same, says so, and is there again by its key.
+func TestCase42NestedFaultsOfALedger(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	a.must(t, a.demo.admin, `mutation ($i: VoidInvoiceInput!) { voidInvoice(input: $i) { invoice { id } userErrors { code } } }`,
+		vars{"i": vars{"invoiceId": a.demo.neighbourInvoiceID, "reason": "sent twice"}})
+	input := vars{"seriesId": a.demo.seriesID, "numbers": []vars{{"number": 3}}, "reason": "x", "dryRun": false, "idempotencyKey": "form"}
+	ask := func() response {
+		return a.do(t, a.demo.admin, `mutation ($i: ImportNumbersInput!) { f: importNumbers(input: $i) { change { kind entries { first } audit { last voids { first invoice { id } } } } } }`, vars{"i": input})
+	}
+	for object, fields := range map[string][]string{"SeriesChange": {"entries", "audit"}, "LedgerLine": {"invoice"}} {
+		for _, field := range fields {
+			a.db.Fail(func(ctx context.Context) bool {
+				at := graphql.GetFieldContext(ctx)
+				return at != nil && at.Object == object && at.Field.Name == field
+			})
+			r := ask()
+			a.db.Fail(nil)
+			if len(r.errors) == 0 || r.text(t, "f.change.kind") != "IMPORT" {
+				t.Errorf("with %s.%s failing the import is answered %s", object, field, r.body)
+			}
+			for _, e := range r.errors {
+				if !strings.HasSuffix(e.path(), "."+field) || e.Extensions["code"] != "BUSY" {
+					t.Errorf("%s.%s fails with %s at %s", object, field, e.Extensions["code"], e.path())
+				}
+			}
+		}
+	}
+	if r := ask(); len(r.errors) > 0 || r.text(t, "f.change.audit.last") != "3" || r.text(t, "f.change.entries.0.first") != "3" {
+		t.Errorf("asked again: %s", r.body)
 	}
 }

@@ -186,10 +186,17 @@ func TestCase42NestedFaults(t *testing.T) {
 		}
 	}
 	for name := range lookUps {
-		if !forced[name] {
+		if !forced[name] && forcedElsewhere[name] == "" {
 			t.Errorf("%s never failed", name)
 		}
 	}
+}
+
+// forcedElsewhere are look-ups behind mutations that have no row to compare by its id, and the test that
+// has them fail.
+var forcedElsewhere = map[string]string{
+	"SeriesChange.audit": "TestCase42NestedFaultsOfALedger", "SeriesChange.entries": "TestCase42NestedFaultsOfALedger",
+	"LedgerLine.invoice": "TestCase42NestedFaultsOfALedger",
 }
 
 // isLookUp says of the fields of a way, in their order from a type, whether they are read for.

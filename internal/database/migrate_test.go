@@ -19,7 +19,7 @@ import (
 
 // quick is how long a replica may take to start once the schema is free. It takes a fraction of a
 // second; the rest is for a busy machine.
-const quick = 10 * time.Second
+const quick = time.Minute
 
 // Replicas that are rolled out together on an empty database all start: one migrates, the others
 // find it done. As processes, and as goroutines of one.
