@@ -34,6 +34,8 @@ build: ## Build bin/countersign.
 
 bench: build postgres ## Measure the server against pgbench, side by side.
 	CGO_ENABLED=0 go run ./internal/bench $(BENCH)
+	CGO_ENABLED=0 COUNTERSIGN_PAGES_ROWS=1000000 go test -run '^$$' -bench 'Limiter|Pages' -timeout 1h ./graph
+	CGO_ENABLED=0 COUNTERSIGN_AUDIT_NUMBERS=10000000 go test -run '^$$' -bench SeriesAudit -benchtime 1x -timeout 2h ./internal/invoicing
 
 generate: ## Make again what is generated from the queries and the schema.
 	$(TOOL) sqlc generate
