@@ -1,6 +1,7 @@
 package invoicing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -20,12 +21,7 @@ type Joining struct {
 
 // WithJoining is the service with other bounds of joining.
 func (s *Service) WithJoining(j Joining) *Service {
-	if j.Batch == 0 {
-		j.Batch = 128
-	}
-	if j.Queue == 0 {
-		j.Queue = 10_000
-	}
+	j = Joining{Batch: cmp.Or(j.Batch, 128), Queue: cmp.Or(j.Queue, 10_000)}
 	out := &Service{db: s.db}
 	if j.Batch > 1 {
 		out.joined = newJoined(s.db, j)
@@ -56,12 +52,13 @@ type line struct {
 	date   domain.Date
 }
 
-// slack is how much longer a flight may take than its writes, for those that are run once more.
-const slack = 3
+// flightTimeout is far beyond what the writes of a flight take, each of which has a deadline of its own,
+// those included that are run once more.
+const flightTimeout = 3 * time.Minute
 
 func newJoined(db *txn.DB, j Joining) *joined {
 	out := &joined{db: db}
-	out.group = join.New(join.Limits{Batch: j.Batch, Queue: j.Queue, Timeout: slack * time.Minute}, out.fly)
+	out.group = join.New(join.Limits{Batch: j.Batch, Queue: j.Queue, Timeout: flightTimeout}, out.fly)
 	return out
 }
 

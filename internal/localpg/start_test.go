@@ -16,7 +16,9 @@ import (
 func TestStartsOnAnEmptyFolderAndKeepsItsData(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
+	begun := time.Now()
 	server := mustStart(t, dir)
+	empty := time.Since(begun)
 
 	for name, value := range map[string]string{
 		"data_checksums":          "on",
@@ -54,7 +56,11 @@ func TestStartsOnAnEmptyFolderAndKeepsItsData(t *testing.T) {
 	want(t, "the process is there", isPostmaster(pid, server.in.cluster), false)
 	mustClose(t, server) // nothing happens
 
+	begun = time.Now()
 	server = mustStart(t, dir)
+	if took := time.Since(begun); took > empty {
+		t.Errorf("starting on an existing folder took %s, and on the empty one %s", took, empty)
+	}
 	want(t, "data", ask(t, server.URL(), "SELECT sum(n) FROM kept"), "42")
 	mustClose(t, server)
 }
