@@ -35,11 +35,16 @@ func (b *stand) allocating(s *server) func(ctx context.Context, connections, ser
 		for n := range requests {
 			requests[n] = s.request(allocate, map[string]any{"input": s.allocation(n)})
 		}
-		if _, err := b.load(ctx, s, connections, b.warmUp, requests, `"number":"`); err != nil {
-			return result{}, err
-		}
-		return b.load(ctx, s, connections, b.length, requests, `"number":"`)
+		return b.measured(ctx, s, connections, requests, `"number":"`)
 	}
+}
+
+// measured loads a server twice: to warm it up, and to measure it.
+func (b *stand) measured(ctx context.Context, s *server, connections int, requests [][]byte, want string) (result, error) {
+	if _, err := b.load(ctx, s, connections, b.warmUp, requests, want); err != nil {
+		return result{}, err
+	}
+	return b.load(ctx, s, connections, b.length, requests, want)
 }
 
 // request is a GraphQL request as it goes over the wire.

@@ -11,11 +11,7 @@ import (
 // floor is what one client alone waits for: the least that the HTTP path costs, a request that does
 // nothing but say who calls.
 func (b *stand) floor(ctx context.Context) (result, error) {
-	nothing := [][]byte{b.on.request(`{ __typename }`, nil)}
-	if _, err := b.load(ctx, b.on, 1, b.warmUp, nothing, `"Query"`); err != nil {
-		return result{}, err
-	}
-	return b.load(ctx, b.on, 1, b.length, nothing, `"Query"`)
+	return b.measured(ctx, b.on, 1, [][]byte{b.on.request(`{ __typename }`, nil)}, `"Query"`)
 }
 
 // large measures the hot series at ten thousand invoices and at so many: a table's size must not

@@ -49,11 +49,16 @@ var Planning = []string{
 var settings = func() map[string]string {
 	byName := map[string]string{}
 	for _, setting := range slices.Concat(Timeouts, Planning) {
-		name, _, _ := strings.Cut(setting, " ")
-		byName[name] = setting
+		byName[nameOf(setting)] = setting
 	}
 	return byName
 }()
+
+// nameOf is the name of a setting that is written "name = value".
+func nameOf(setting string) string {
+	name, _, _ := strings.Cut(setting, " ")
+	return name
+}
 
 // Migrate brings the database at url (the owner's) up to date and sets time-outs and planning on
 // login, the role that the server logs in as, where it has none of its own. Any number of replicas may call it at
@@ -65,8 +70,7 @@ func Migrate(ctx context.Context, url, login string, logger *slog.Logger) (appli
 	}
 	// The time-outs of requests are not those of migrations.
 	for _, timeout := range Timeouts {
-		name, _, _ := strings.Cut(timeout, " ")
-		config.RuntimeParams[name] = "0"
+		config.RuntimeParams[nameOf(timeout)] = "0"
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
