@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -45,35 +46,35 @@ func (spelling) Validate(graphql.ExecutableSchema) error { return nil }
 // MutateOperationContext looks at the variables, and changes nothing.
 func (s spelling) MutateOperationContext(_ context.Context, op *graphql.OperationContext) *gqlerror.Error {
 	for _, v := range op.Operation.VariableDefinitions {
-		if at := s.misspelt(v.Type, op.Variables[v.Variable], ast.Path{ast.PathName("variable"), ast.PathName(v.Variable)}); at != nil {
-			return gqlerror.WrapPath(at, domain.BadInput("no value of the enum"))
+		if inside, found := s.misspelt(v.Type, op.Variables[v.Variable]); found {
+			slices.Reverse(inside)
+			return gqlerror.WrapPath(append(ast.Path{ast.PathName("variable"), ast.PathName(v.Variable)}, inside...), domain.BadInput("no value of the enum"))
 		}
 	}
 	return nil
 }
 
-// misspelt is the path of a value that is no value of its enum; nil if there is none.
-func (s spelling) misspelt(typ *ast.Type, value any, at ast.Path) ast.Path {
+// misspelt finds a value that is no value of its enum, and where it stands inside, innermost first:
+// a path is made only of what is found.
+func (s spelling) misspelt(typ *ast.Type, value any) (inside ast.Path, found bool) {
 	def := s.schema.Types[typ.Name()]
 	switch v := value.(type) {
 	case string:
-		if def.Kind == ast.Enum && def.EnumValues.ForName(v) == nil {
-			return at
-		}
+		return nil, def.Kind == ast.Enum && def.EnumValues.ForName(v) == nil
 	case map[string]any:
 		for _, field := range def.Fields {
-			if found := s.misspelt(field.Type, v[field.Name], append(at[:len(at):len(at)], ast.PathName(field.Name))); found != nil {
-				return found
+			if inside, found := s.misspelt(field.Type, v[field.Name]); found {
+				return append(inside, ast.PathName(field.Name)), true
 			}
 		}
 	default: // gqlparser makes lists of its own of what was no list
 		if list := reflect.ValueOf(value); list.Kind() == reflect.Slice {
 			for i := range list.Len() {
-				if found := s.misspelt(typ, list.Index(i).Interface(), append(at[:len(at):len(at)], ast.PathIndex(i))); found != nil {
-					return found
+				if inside, found := s.misspelt(typ, list.Index(i).Interface()); found {
+					return append(inside, ast.PathIndex(i)), true
 				}
 			}
 		}
 	}
-	return nil
+	return nil, false
 }

@@ -55,3 +55,35 @@ func scansOfCheck(t *testing.T, conn *pgx.Conn, setting string) (scans int) {
 	}
 	return scans
 }
+
+// Proves database.Planning: a statement over arrays is planned once, while the planner by itself
+// would plan it again for each run, because it looks cheaper where their length is known.
+func TestAStatementOverArraysIsPlannedOnce(t *testing.T) {
+	t.Parallel()
+	d := testdb.New(t)
+	for _, c := range []struct {
+		setting string
+		again   bool
+	}{{"", false}, {"SET plan_cache_mode = auto", true}} {
+		conn, err := pgx.Connect(t.Context(), d.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(t.Context(), c.setting+"; PREPARE numbers (bigint[]) AS SELECT * FROM unnest($1) JOIN generate_series(1, 1000) n ON true"); err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			if _, err := conn.Exec(t.Context(), "EXECUTE numbers ('{1}')"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var again bool
+		if err := conn.QueryRow(t.Context(), "SELECT custom_plans > 5 FROM pg_prepared_statements WHERE name = 'numbers'").Scan(&again); err != nil {
+			t.Fatal(err)
+		}
+		if again != c.again {
+			t.Errorf("with %q: planned again and again: %v, want %v", c.setting, again, c.again)
+		}
+		_ = conn.Close(context.Background())
+	}
+}

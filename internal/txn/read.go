@@ -65,14 +65,18 @@ func plain[T any](ctx context.Context, conn *pgx.Conn, fn reading[T]) (T, error)
 	return fn(ctx, sqlc.New(conn))
 }
 
+// reporting is set for a report, which takes its time and reads whole tables: what the login's
+// settings are against.
+const reporting = `SELECT set_config('statement_timeout', '0', true), set_config('enable_seqscan', 'on', true),
+	set_config('plan_cache_mode', 'auto', true)`
+
 func snapshot[T any](ctx context.Context, conn *pgx.Conn, fn reading[T]) (value T, err error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return value, err
 	}
 	defer rollback(tx)
-	// A report reads whole tables, which the login's settings are against.
-	if _, err := tx.Exec(ctx, "SELECT set_config('statement_timeout', '0', true), set_config('enable_seqscan', 'on', true)"); err != nil {
+	if _, err := tx.Exec(ctx, reporting); err != nil {
 		return value, err
 	}
 	return fn(ctx, sqlc.New(tx))
