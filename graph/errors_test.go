@@ -85,7 +85,9 @@ func TestMissingTable(t *testing.T) {
 // is in the log under the request's id.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	a := newAPI(t, func(_ *testdb.DB, o *graph.Options) { o.Resolver = &graph.Resolver{DB: o.Resolver.DB} })
+	a := newAPI(t, func(_ *testdb.DB, o *graph.Options) {
+		o.Resolver = &graph.Resolver{DB: o.Resolver.(*graph.Resolver).DB}
+	})
 	for _, query := range []string{`{ f: invoices { nodes { id } } }`, `mutation { f: createCustomer(input: {name: "x", currency: "EUR"}) { replayed } }`} {
 		r := a.do(t, a.demo.admin, query, nil)
 		wantCodes(t, r, "INTERNAL")

@@ -24,7 +24,7 @@ const MaxBody = 1 << 20
 
 // Options of a handler.
 type Options struct {
-	Resolver     *Resolver
+	Resolver     ResolverRoot
 	Authenticate func(ctx context.Context, token string) (auth.Caller, error)
 	// Explore lets callers without a token read the schema, and suggests names near a misspelt one.
 	Explore bool

@@ -19,9 +19,9 @@ func (c cpu) since(before cpu) cpu {
 // ticks is how many of the kernel's clock ticks make a second, on every Linux that Go runs on.
 const ticks = 100
 
-// cpu is what both servers and PostgreSQL's processes, those that have ended too, have used.
+// cpu is what the servers and PostgreSQL's processes, those that have ended too, have used.
 func (b *stand) cpu() (c cpu) {
-	for _, s := range []*server{b.off, b.on} {
+	for _, s := range b.servers() {
 		own, _, _ := processCPU(strconv.Itoa(s.process.Process.Pid))
 		c.server += own
 	}

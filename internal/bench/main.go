@@ -4,9 +4,9 @@
 //
 //	go run ./internal/bench [-seconds 3] [-repeats 3] [-connections 1,16,64] [-series 1000] [-out build/bench]
 //
-// Four ways to number invoices take turns: the textbook transaction and the product's single
-// statement, both by pgbench, and the server with joining off and on; on one hot series, and spread
-// over many. Each is warmed up, measured, and measured again in later rounds; medians are told. With
+// Five ways to number invoices take turns: the textbook transaction and the product's single
+// statement, both by pgbench; the textbook transaction over the product's HTTP and GraphQL; and the
+// server with joining off and on; on one hot series, and spread over many. Each is warmed up, measured, and measured again in later rounds; medians are told. With
 // -invoices the hot series is measured again when the table holds so many.
 //
 // It writes figures.json and throughput.svg beside the table that it prints.
@@ -17,8 +17,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -43,7 +45,16 @@ func main() {
 	flag.IntVar(&p.invoices, "invoices", 0, "measure the hot series again with so many invoices in the table")
 	flag.StringVar(&p.binary, "binary", "bin/countersign", "the server")
 	flag.StringVar(&p.out, "out", "build/bench", "where to write figures.json and throughput.svg")
+	serve := flag.Bool("textbook-server", false, "be the server that numbers by the textbook transaction")
 	flag.Parse()
+	if *serve {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		if err := textbookServer(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+		return
+	}
 	p.length = time.Duration(*seconds * float64(time.Second))
 	p.warmUp = max(p.length/4, 500*time.Millisecond)
 	err := p.parseConnections(*connections)

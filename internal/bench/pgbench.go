@@ -39,14 +39,19 @@ const (
 	idOfK     = "(lpad(to_hex(:run::bigint), 8, '0') || lpad(to_hex(:k::bigint), 8, '0') || lpad(to_hex(:client_id::bigint), 16, '0'))::uuid"
 )
 
-// textbook is the transaction as textbooks have it: lock, update, insert, commit, a round trip each.
-const textbook = opening + `BEGIN;
-SELECT next_number, period_start, last_issue_date, number_prefix FROM series_counters WHERE tenant_id = @tenant_id AND series_id = @series_id FOR UPDATE \gset
-UPDATE series_counters SET next_number = next_number + 1 WHERE tenant_id = @tenant_id AND series_id = @series_id;
-INSERT INTO invoices (tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, seller_revision, buyer_revision, operation_id, operation_fingerprint, created_by, created_at, updated_at) VALUES (@tenant_id, @id, @customer_id, 'DIRECT', 'PENDING', @series_id, :period_start::date, :next_number::bigint, :number_prefix::text || lpad(:next_number::text, 5, '0'), :last_issue_date::date, 'EUR', 100, 0, 1, 1, @id, @fingerprint, 'pgbench', now(), now());
-INSERT INTO invoice_lines (tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount) VALUES (@tenant_id, @id, 1, 'Pawn', 1, 100, 100);
-COMMIT;
-`
+// textbookScript is the textbook transaction for pgbench, a round trip a statement. What the lock has
+// read goes into the statements after it.
+func textbookScript() string {
+	lines := []string{"BEGIN;"}
+	for i, statement := range textbook {
+		end := ";"
+		if i == 0 {
+			end = " \\gset"
+		}
+		lines = append(lines, strings.Join(strings.Fields(statement), " ")+end)
+	}
+	return opening + strings.Join(append(lines, "COMMIT;"), "\n") + "\n"
+}
 
 func newPgbench(ctx context.Context, b *stand) (*pgbench, error) {
 	bin, err := localpg.Find()
@@ -69,11 +74,12 @@ func newPgbench(ctx context.Context, b *stand) (*pgbench, error) {
 	const fingerprint = `'\x01'::bytea`
 	p.values = map[string]string{
 		"tenant_id": literal(tenant), "customer_id": literal(customer), "series_id": seriesOfN, "id": idOfK, "fingerprint": fingerprint,
-		"issue_date": "NULL", "now": "now()",
+		"issue_date": "NULL", "now": "now()", "description": "'Pawn'", "quantity": "1", "amount": "100", "currency": "'EUR'", "by": "'pgbench'",
 		"ids": "ARRAY[" + idOfK + "]", "customer_ids": "ARRAY[" + literal(customer) + "]", "currencies": "ARRAY['EUR']", "totals_minor": "ARRAY[100]",
 		"operation_ids": "ARRAY[" + idOfK + "]", "operation_fingerprints": "ARRAY[" + fingerprint + "]", "created_bys": "ARRAY['pgbench']",
 		"line_invoice_ids": "ARRAY[" + idOfK + "]", "line_positions": "ARRAY[1]", "line_descriptions": "ARRAY['Pawn']",
 		"line_quantities": "ARRAY[1]", "line_unit_amounts": "ARRAY[100]", "taxes_minor": "ARRAY[0]",
+		"number": ":next_number::bigint", "prefix": ":number_prefix::text", "period_start": ":period_start::date", "day": ":last_issue_date::date",
 		"line_tax_rates": "ARRAY['']", "line_tax_treatments": "ARRAY['']", "line_taxes_minor": "ARRAY[0]",
 	}
 	return p, nil

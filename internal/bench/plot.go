@@ -13,7 +13,7 @@ const (
 	plotGap, plotLegendHeight = 90, 60
 )
 
-var colours = map[string]string{textbookWay: "#999999", singleWay: "#444444", offWay: "#d97706", onWay: "#2563eb"}
+var colours = map[string]string{textbookWay: "#999999", singleWay: "#444444", naiveWay: "#7c3aed", offWay: "#d97706", onWay: "#2563eb"}
 
 // plot draws numbers a second against connections, on one series and on many, as SVG. Connections
 // are spaced by their logarithms.
@@ -25,8 +25,8 @@ func (r *report) plot() string {
 	for i, series := range r.seriesCounts() {
 		r.panel(&b, plotLeft+i*(plotLeft+plotWidth+plotGap/2), series)
 	}
-	for i, way := range []string{textbookWay, singleWay, offWay, onWay} {
-		x, y := plotLeft+i*230, height-16
+	for i, way := range []string{textbookWay, singleWay, naiveWay, offWay, onWay} {
+		x, y := plotLeft+i*200, height-16
 		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="14" height="4" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n", x, y-6, colours[way], x+20, y, way)
 	}
 	b.WriteString("</svg>\n")

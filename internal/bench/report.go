@@ -91,9 +91,13 @@ func (r *report) print(w io.Writer) {
 		p("\nHot series, %d connections: joining on is %.2f × joining off.", connections, on.PerSecond/off.PerSecond)
 	}
 	if alone := r.find(onWay, 1, 1); alone != nil {
-		text := r.find(textbookWay, 1, 1)
-		p("\nAlone: p50 %.2f ms, against %.2f ms for the textbook transaction and %.2f ms for an HTTP request that does nothing: %.2f × their sum.\n",
-			alone.P50, text.P50, r.Floor.P50, alone.P50/(text.P50+r.Floor.P50))
+		text, naive := r.find(textbookWay, 1, 1), r.find(naiveWay, 1, 1)
+		p("\nAlone: p50 %.2f ms: %.2f × the textbook transaction over the same HTTP path (%.2f ms). An HTTP request that does nothing takes %.2f ms, the textbook transaction by pgbench %.2f ms.\n",
+			alone.P50, alone.P50/naive.P50, naive.P50, r.Floor.P50, text.P50)
+	}
+	for _, connections := range r.Connections {
+		p("Hot series, %d connections: the textbook transaction's p99 is %.1f × the server's.\n", connections,
+			r.find(textbookWay, 1, connections).P99/r.find(onWay, 1, connections).P99)
 	}
 	if r.Large.Invoices > 0 {
 		p("\nHot series with %d invoices: p99 %.2f ms, against %.2f ms with 10000: %.2f ×; %.0f and %.0f numbers/s.\n", r.Large.Invoices,

@@ -28,8 +28,8 @@ type server struct {
 
 var printed = regexp.MustCompile(`(http://\S+/graphql)|^token +(\S+)|^customer +(\S+)|^product +(\S+)|^(series) `)
 
-func startServer(binary, data string, settings ...string) (*server, error) {
-	s := &server{process: exec.Command(binary, "serve")}
+func startServer(data string, process *exec.Cmd, settings ...string) (*server, error) {
+	s := &server{process: process}
 	s.process.Env = append(append(os.Environ(), "LISTEN_ADDR=127.0.0.1:0", "COUNTERSIGN_ENV=development", "DATABASE_URL=",
 		"COUNTERSIGN_DATA_DIR="+data, "COUNTERSIGN_LOG_LEVEL=ERROR"), settings...)
 	s.process.Stderr = os.Stderr

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"github.com/gofrs/uuid/v5"
 	"github.com/jackc/pgx/v5"
@@ -17,6 +19,7 @@ import (
 const (
 	textbookWay = "pgbench, textbook transaction"
 	singleWay   = "pgbench, single statement"
+	naiveWay    = "server, textbook transaction"
 	offWay      = "server, joining off"
 	onWay       = "server, joining on"
 )
@@ -27,12 +30,14 @@ type way struct {
 	measure func(ctx context.Context, connections, series int) (result, error)
 }
 
-// stand is a database with two servers on it, of which one joins allocations.
+// stand is a database with three servers on it: one that joins allocations, one that does not, and
+// one that numbers by the textbook transaction.
 type stand struct {
 	*plan
 	dir     string
 	pg      *localpg.Server
 	off, on *server
+	naive   *server
 	version string
 	ways    []way
 }
@@ -48,12 +53,20 @@ func newStand(ctx context.Context, p *plan) (b *stand, err error) {
 		return b, err
 	}
 	data := filepath.Join(b.dir, "data")
-	if b.on, err = startServer(p.binary, data, "COUNTERSIGN_ALLOCATION_BATCH=128"); err != nil {
+	if b.on, err = startServer(data, exec.Command(p.binary, "serve"), "COUNTERSIGN_ALLOCATION_BATCH=128"); err != nil {
 		return b, err
 	}
-	if b.off, err = startServer(p.binary, data, "COUNTERSIGN_ALLOCATION_BATCH=1"); err != nil {
+	if b.off, err = startServer(data, exec.Command(p.binary, "serve"), "COUNTERSIGN_ALLOCATION_BATCH=1"); err != nil {
 		return b, err
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return b, err
+	}
+	if b.naive, err = startServer(data, exec.Command(self, "-textbook-server")); err != nil {
+		return b, err
+	}
+	b.naive.token, b.naive.customer = b.on.token, b.on.customer
 	if b.pg, err = localpg.Start(ctx, localpg.Config{DataDir: data}); err != nil {
 		return b, err
 	}
@@ -69,8 +82,8 @@ func newStand(ctx context.Context, p *plan) (b *stand, err error) {
 		return b, err
 	}
 	b.ways = []way{
-		{textbookWay, pgbench.with(textbook)}, {singleWay, pgbench.with(single)},
-		{offWay, b.allocating(b.off)}, {onWay, b.allocating(b.on)},
+		{textbookWay, pgbench.with(textbookScript())}, {singleWay, pgbench.with(single)},
+		{naiveWay, b.allocating(b.naive)}, {offWay, b.allocating(b.off)}, {onWay, b.allocating(b.on)},
 	}
 	return b, nil
 }
@@ -79,12 +92,15 @@ func (b *stand) close() {
 	if b.pg != nil {
 		_ = b.pg.Close()
 	}
-	for _, s := range []*server{b.off, b.on} {
-		if s != nil {
-			s.stop()
-		}
+	for _, s := range b.servers() {
+		s.stop()
 	}
 	_ = os.RemoveAll(b.dir)
+}
+
+// servers are those that run.
+func (b *stand) servers() []*server {
+	return slices.DeleteFunc([]*server{b.naive, b.off, b.on}, func(s *server) bool { return s == nil })
 }
 
 // seriesID is the id of the nth series. pgbench computes it too.
