@@ -15,7 +15,8 @@
 -- foreign key refuses it.
 WITH counter AS (
     SELECT c.tenant_id, c.series_id, c.period_start, c.next_number, c.last_issue_date,
-           c.number_prefix, c.number_suffix, c.number_width
+           c.number_prefix, c.number_suffix, c.number_width,
+           (SELECT s.revision FROM sellers s WHERE s.tenant_id = c.tenant_id) AS seller_revision
     FROM series_counters c
     WHERE c.tenant_id = @tenant_id AND c.series_id = @series_id AND c.document = 'INVOICE'
       AND CASE WHEN sqlc.narg('issue_date')::date IS NULL
@@ -56,7 +57,7 @@ SELECT counter.tenant_id, invoice.id, invoice.customer_id, 'DIRECT', 'PENDING',
                    greatest(counter.number_width, length((counter.next_number + invoice.ord - 1)::text)), '0')
            || counter.number_suffix,
        counter.last_issue_date, invoice.currency, invoice.total_minor, coalesce(invoice.tax_minor, 0), 0,
-       (SELECT s.revision FROM sellers s WHERE s.tenant_id = counter.tenant_id),
+       counter.seller_revision,
        coalesce((SELECT c.revision FROM customers c WHERE c.tenant_id = counter.tenant_id AND c.id = invoice.customer_id), 0),
        invoice.operation_id, invoice.operation_fingerprint, invoice.created_by, @now::timestamptz, @now::timestamptz
 FROM counter, ROWS FROM (
