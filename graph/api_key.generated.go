@@ -3068,6 +3068,13 @@ func (ec *executionContext) marshalOApiKey2ᚖcountersignᚋsqlcᚐAPIKey(ctx co
 	return ec._ApiKey(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOApiKeyConnection2ᚖcountersignᚋgraphᚋmodelᚐAPIKeyConnection(ctx context.Context, sel ast.SelectionSet, v *model.APIKeyConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ApiKeyConnection(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOApiKeyFilter2ᚖcountersignᚋinternalᚋmeteringᚐAPIKeyFilter(ctx context.Context, v any) (*metering.APIKeyFilter, error) {
 	if v == nil {
 		return nil, nil
@@ -3162,6 +3169,13 @@ func (ec *executionContext) marshalOUsageSettlement2ᚖcountersignᚋsqlcᚐSett
 		return graphql.Null
 	}
 	return ec._UsageSettlement(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOUsageSettlementConnection2ᚖcountersignᚋgraphᚋmodelᚐUsageSettlementConnection(ctx context.Context, sel ast.SelectionSet, v *model.UsageSettlementConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._UsageSettlementConnection(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOUsageSettlementFilter2ᚖcountersignᚋinternalᚋmeteringᚐSettlementFilter(ctx context.Context, v any) (*metering.SettlementFilter, error) {

@@ -6,6 +6,7 @@ import (
 	"countersign/graph/model"
 	"countersign/internal/domain"
 	"countersign/internal/metering"
+	"countersign/internal/paging"
 	"countersign/sqlc"
 )
 
@@ -39,11 +40,22 @@ func (r *Resolver) apiKeys(ctx context.Context, f *metering.APIKeyFilter, w wind
 		f = &metering.APIKeyFilter{}
 	}
 	page, err := r.Metering.ListKeys(ctx, caller(ctx), *f, req)
+	return apiKeyConnection(ctx, w, page), err
+}
+
+// apiKeysOf are the customers' lists, in order of creation.
+func (r *Resolver) apiKeysOf(ctx context.Context, customers []*sqlc.Customer, w window) ([]*model.APIKeyConnection, error) {
+	return pagesOf(ctx, customers, apiKeyKeys, w, r.Metering.KeysOf, func(page paging.Page[*sqlc.APIKey]) *model.APIKeyConnection {
+		return apiKeyConnection(ctx, w, page)
+	})
+}
+
+func apiKeyConnection(ctx context.Context, w window, page paging.Page[*sqlc.APIKey]) *model.APIKeyConnection {
 	rows, info := edges(ctx, apiKeyKeys, w, page, func(k *sqlc.APIKey) domain.APIKeyID { return k.ID },
 		func(cursor string, k *sqlc.APIKey) *model.APIKeyEdge {
 			return &model.APIKeyEdge{Cursor: cursor, Node: k}
 		})
-	return &model.APIKeyConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}, err
+	return &model.APIKeyConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}
 }
 
 func (r *Resolver) settlements(ctx context.Context, f *metering.SettlementFilter, w window) (*model.UsageSettlementConnection, error) {
@@ -55,9 +67,20 @@ func (r *Resolver) settlements(ctx context.Context, f *metering.SettlementFilter
 		f = &metering.SettlementFilter{}
 	}
 	page, err := r.Metering.ListSettlements(ctx, caller(ctx), *f, req)
+	return settlementConnection(ctx, w, page), err
+}
+
+// settlementsOf are the customers' lists, in order of creation.
+func (r *Resolver) settlementsOf(ctx context.Context, customers []*sqlc.Customer, w window) ([]*model.UsageSettlementConnection, error) {
+	return pagesOf(ctx, customers, settlementKeys, w, r.Metering.SettlementsOf, func(page paging.Page[*sqlc.Settlement]) *model.UsageSettlementConnection {
+		return settlementConnection(ctx, w, page)
+	})
+}
+
+func settlementConnection(ctx context.Context, w window, page paging.Page[*sqlc.Settlement]) *model.UsageSettlementConnection {
 	rows, info := edges(ctx, settlementKeys, w, page, func(s *sqlc.Settlement) domain.SettlementID { return s.ID },
 		func(cursor string, s *sqlc.Settlement) *model.UsageSettlementEdge {
 			return &model.UsageSettlementEdge{Cursor: cursor, Node: s}
 		})
-	return &model.UsageSettlementConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}, err
+	return &model.UsageSettlementConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}
 }

@@ -14,14 +14,26 @@ import (
 // row has when it is read alone, by whichever window; two windows of one list are two pages.
 func TestNestedPages(t *testing.T) {
 	t.Parallel()
-	a := newAPI(t, func(_ *testdb.DB, o *graph.Options) {
+	generous := func(_ *testdb.DB, o *graph.Options) {
 		limits := graph.DefaultLimits()
 		limits.Cost = 1_000_000 // twenty windows at once
 		o.Limits = &limits
-	})
+	}
+	a := newAPI(t, generous)
 	a.manyInvoices(t)
-	const page = `invoices%s { edges { cursor node { id } } nodes { id } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } }`
-	for _, l := range []struct{ list, one string }{{"customers", "customer"}, {"invoiceSeriesList", "invoiceSeries"}} {
+	a.manyOrders(t)
+	metered := newAPI(t, generous) // usage makes invoices of its own
+	metered.manyKeys(t)
+	const page = `PAGES%s { edges { cursor node { id } } nodes { id } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } }`
+	for _, l := range []struct {
+		*api
+		list, one, pages, read string
+	}{
+		{a, "customers", "customer", "invoices", "ListInvoicesOf"}, {a, "invoiceSeriesList", "invoiceSeries", "invoices", "ListInvoicesOf"},
+		{a, "customers", "customer", "orders", "ListOrdersOf"}, {metered, "customers", "customer", "apiKeys", "ListAPIKeysOf"},
+		{metered, "customers", "customer", "settlements", "ListSettlementsOf"},
+	} {
+		a, page := l.api, strings.Replace(page, "PAGES", l.pages, 1)
 		rows := a.must(t, a.demo.admin, `{ `+l.list+`(first: 100) { nodes { id } } }`, nil).list(t, l.list+".nodes", "id")
 		alone := func(i int, window string) response {
 			return a.must(t, a.demo.admin, fmt.Sprintf(`{ `+l.one+`(id: %q) { `+page+` } }`, rows[i], window), nil)
@@ -29,13 +41,13 @@ func TestNestedPages(t *testing.T) {
 		all := make([][]string, len(rows))
 		longest := 0
 		for i := range rows {
-			all[i] = alone(i, "(first: 100)").list(t, l.one+".invoices.edges", "cursor")
+			all[i] = alone(i, "(first: 100)").list(t, l.one+"."+l.pages+".edges", "cursor")
 			if len(all[i]) > len(all[longest]) {
 				longest = i
 			}
 		}
 		if n := len(all[longest]); n < 9 {
-			t.Fatalf("the longest list of %s has %d rows", l.list, n)
+			t.Fatalf("the longest list of %s of %s has %d rows", l.pages, l.list, n)
 		}
 		cursors := strings.NewReplacer("AFTER", quoted(t, all[longest][3]), "BEFORE", quoted(t, all[longest][len(all[longest])-2]))
 		var windows []string
@@ -54,15 +66,15 @@ func TestNestedPages(t *testing.T) {
 		}
 		sent := a.db.Sent()
 		together := a.must(t, a.demo.admin, `{ `+l.list+`(first: 100) { nodes { `+aliases.String()+` } } }`, nil)
-		nested := slices.DeleteFunc(sent(), func(name string) bool { return !strings.HasPrefix(name, "ListInvoicesOf") })
+		nested := slices.DeleteFunc(sent(), func(name string) bool { return !strings.HasPrefix(name, l.read) })
 		if len(nested) != len(windows) {
-			t.Errorf("%d windows of %d %s take %d statements", len(windows), len(rows), l.list, len(nested))
+			t.Errorf("%d windows of the %s of %d %s take %d statements", len(windows), l.pages, len(rows), l.list, len(nested))
 		}
 		for w, window := range windows {
 			for i := range rows {
-				want := fmt.Sprint(alone(i, window).at(t, l.one+".invoices"))
+				want := fmt.Sprint(alone(i, window).at(t, l.one+"."+l.pages))
 				if got := fmt.Sprint(together.at(t, fmt.Sprintf("%s.nodes.%d.w%d", l.list, i, w))); got != want {
-					t.Errorf("invoices%s of %s %d is %s, alone %s", window, l.list, i, got, want)
+					t.Errorf("%s%s of %s %d is %s, alone %s", l.pages, window, l.list, i, got, want)
 				}
 			}
 		}

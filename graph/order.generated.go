@@ -4103,6 +4103,13 @@ func (ec *executionContext) marshalOOrder2ᚖcountersignᚋsqlcᚐOrder(ctx cont
 	return ec._Order(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOOrderConnection2ᚖcountersignᚋgraphᚋmodelᚐOrderConnection(ctx context.Context, sel ast.SelectionSet, v *model.OrderConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._OrderConnection(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOOrderFilter2ᚖcountersignᚋinternalᚋorderingᚐOrderFilter(ctx context.Context, v any) (*ordering.OrderFilter, error) {
 	if v == nil {
 		return nil, nil

@@ -9,6 +9,7 @@ import (
 	"countersign/graph/model"
 	"countersign/internal/domain"
 	"countersign/internal/ordering"
+	"countersign/internal/paging"
 	"countersign/sqlc"
 )
 
@@ -61,9 +62,20 @@ func (r *Resolver) orders(ctx context.Context, f *ordering.OrderFilter, w window
 		f = &ordering.OrderFilter{}
 	}
 	page, err := r.Ordering.ListOrders(ctx, caller(ctx), *f, req)
+	return orderConnection(ctx, w, page), err
+}
+
+// ordersOf are the customers' lists, in order of creation.
+func (r *Resolver) ordersOf(ctx context.Context, customers []*sqlc.Customer, w window) ([]*model.OrderConnection, error) {
+	return pagesOf(ctx, customers, orderKeys, w, r.Ordering.OrdersOf, func(page paging.Page[*sqlc.Order]) *model.OrderConnection {
+		return orderConnection(ctx, w, page)
+	})
+}
+
+func orderConnection(ctx context.Context, w window, page paging.Page[*sqlc.Order]) *model.OrderConnection {
 	rows, info := edges(ctx, orderKeys, w, page, func(o *sqlc.Order) domain.OrderID { return o.ID },
 		func(cursor string, o *sqlc.Order) *model.OrderEdge { return &model.OrderEdge{Cursor: cursor, Node: o} })
-	return &model.OrderConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}, err
+	return &model.OrderConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}
 }
 
 func (r *Resolver) paymentEvents(ctx context.Context, w window) (*model.PaymentEventConnection, error) {

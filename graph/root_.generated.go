@@ -192,6 +192,7 @@ type ComplexityRoot struct {
 	}
 
 	Customer struct {
+		APIKeys      func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		Address      func(childComplexity int) int
 		CreatedAt    func(childComplexity int) int
 		Currency     func(childComplexity int) int
@@ -201,6 +202,8 @@ type ComplexityRoot struct {
 		Invoices     func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		ListedTaxIDs func(childComplexity int) int
 		Name         func(childComplexity int) int
+		Orders       func(childComplexity int, first *int32, after *string, last *int32, before *string) int
+		Settlements  func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		TimeZone     func(childComplexity int) int
 		UpdatedAt    func(childComplexity int) int
 	}
@@ -1403,6 +1406,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.CreditTooLargeError.Path(childComplexity), true
 
+	case "Customer.apiKeys":
+		if e.ComplexityRoot.Customer.APIKeys == nil {
+			break
+		}
+
+		args, err := ec.field_Customer_apiKeys_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Customer.APIKeys(childComplexity, args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
 	case "Customer.address":
 		if e.ComplexityRoot.Customer.Address == nil {
 			break
@@ -1462,6 +1476,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Customer.Name(childComplexity), true
+	case "Customer.orders":
+		if e.ComplexityRoot.Customer.Orders == nil {
+			break
+		}
+
+		args, err := ec.field_Customer_orders_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Customer.Orders(childComplexity, args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
+	case "Customer.settlements":
+		if e.ComplexityRoot.Customer.Settlements == nil {
+			break
+		}
+
+		args, err := ec.field_Customer_settlements_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Customer.Settlements(childComplexity, args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
 	case "Customer.timeZone":
 		if e.ComplexityRoot.Customer.TimeZone == nil {
 			break
@@ -4816,6 +4852,12 @@ func (ec *executionContext) childFields_Customer(ctx context.Context, field grap
 		return ec.fieldContext_Customer_timeZone(ctx, field)
 	case "invoices":
 		return ec.fieldContext_Customer_invoices(ctx, field)
+	case "orders":
+		return ec.fieldContext_Customer_orders(ctx, field)
+	case "apiKeys":
+		return ec.fieldContext_Customer_apiKeys(ctx, field)
+	case "settlements":
+		return ec.fieldContext_Customer_settlements(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Customer_createdAt(ctx, field)
 	case "version":

@@ -146,11 +146,11 @@ func (a *api) fill(t *testing.T, of *tenant, n int) {
 		if i > 0 { // and one invoice of this customer
 			a.invoice(t, of, of.seriesID, customer, 100)
 		}
-		if i < n-2 { // and two products and two orders
+		if i < n-1 { // and a product or two, and an order of the customer
 			a.product(t, of, fmt.Sprintf("piece %d", i), 100)
 			a.order(t, of, of.customerID, payment.SimDeclined, of.productID)
 		}
-		if i < n-2 { // and two settlements, and as many keys and more
+		if i < n-1 { // and a settlement of the customer, and as many keys and more
 			a.revoke(t, of, a.key(t, of, of.customerID))
 		}
 		a.receive(t, payment.Event{ID: fmt.Sprintf("evt-%04d", i), Reference: of.orderID, Fact: domain.Fact{Kind: domain.FactFailed, PaymentID: "late"}})

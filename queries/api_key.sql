@@ -28,7 +28,8 @@ WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
 ORDER BY id DESC
 LIMIT @row_limit;
 
--- name: ListAPIKeysOfCustomer :many
+-- name: ListAPIKeysOfCustomers :many
+-- A page for each of the customers, in one statement.
 SELECT api_keys.* FROM customers parent
 CROSS JOIN LATERAL (
     SELECT * FROM api_keys o
@@ -37,10 +38,10 @@ CROSS JOIN LATERAL (
     ORDER BY o.id
     LIMIT @row_limit
 ) AS api_keys
-WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
-ORDER BY api_keys.id;
+WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('customer_ids'))
+ORDER BY api_keys.customer_id, api_keys.id;
 
--- name: ListAPIKeysOfCustomerBackward :many
+-- name: ListAPIKeysOfCustomersBackward :many
 SELECT api_keys.* FROM customers parent
 CROSS JOIN LATERAL (
     SELECT * FROM api_keys o
@@ -49,8 +50,8 @@ CROSS JOIN LATERAL (
     ORDER BY o.id DESC
     LIMIT @row_limit
 ) AS api_keys
-WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
-ORDER BY api_keys.id DESC;
+WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('customer_ids'))
+ORDER BY api_keys.customer_id, api_keys.id DESC;
 
 -- name: ShareActiveKeys :many
 -- Ingestion holds its keys active until it has committed. It keeps off those whose revocation is

@@ -61,7 +61,8 @@ WHERE tenant_id = @tenant_id AND (status, tenant_id, id) > (@status::text, @tena
 ORDER BY status DESC, id DESC
 LIMIT @row_limit;
 
--- name: ListOrdersOfCustomer :many
+-- name: ListOrdersOfCustomers :many
+-- A page for each of the customers, in one statement.
 SELECT orders.* FROM customers parent
 CROSS JOIN LATERAL (
     SELECT * FROM orders o
@@ -70,10 +71,10 @@ CROSS JOIN LATERAL (
     ORDER BY o.id
     LIMIT @row_limit
 ) AS orders
-WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
-ORDER BY orders.id;
+WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('customer_ids'))
+ORDER BY orders.customer_id, orders.id;
 
--- name: ListOrdersOfCustomerBackward :many
+-- name: ListOrdersOfCustomersBackward :many
 SELECT orders.* FROM customers parent
 CROSS JOIN LATERAL (
     SELECT * FROM orders o
@@ -82,8 +83,8 @@ CROSS JOIN LATERAL (
     ORDER BY o.id DESC
     LIMIT @row_limit
 ) AS orders
-WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
-ORDER BY orders.id DESC;
+WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('customer_ids'))
+ORDER BY orders.customer_id, orders.id DESC;
 
 -- name: ListOrdersOfCustomerOfStatus :many
 SELECT orders.* FROM customers parent

@@ -27,7 +27,8 @@ WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
 ORDER BY id DESC
 LIMIT @row_limit;
 
--- name: ListSettlementsOfCustomer :many
+-- name: ListSettlementsOfCustomers :many
+-- A page for each of the customers, in one statement.
 SELECT settlements.* FROM customers parent
 CROSS JOIN LATERAL (
     SELECT * FROM settlements o
@@ -36,10 +37,10 @@ CROSS JOIN LATERAL (
     ORDER BY o.id
     LIMIT @row_limit
 ) AS settlements
-WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
-ORDER BY settlements.id;
+WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('customer_ids'))
+ORDER BY settlements.customer_id, settlements.id;
 
--- name: ListSettlementsOfCustomerBackward :many
+-- name: ListSettlementsOfCustomersBackward :many
 SELECT settlements.* FROM customers parent
 CROSS JOIN LATERAL (
     SELECT * FROM settlements o
@@ -48,8 +49,8 @@ CROSS JOIN LATERAL (
     ORDER BY o.id DESC
     LIMIT @row_limit
 ) AS settlements
-WHERE parent.tenant_id = @tenant_id AND parent.id = @customer_id
-ORDER BY settlements.id DESC;
+WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('customer_ids'))
+ORDER BY settlements.customer_id, settlements.id DESC;
 
 -- name: ListSettlementsOfKey :many
 SELECT settlements.* FROM api_keys parent

@@ -458,7 +458,7 @@ func (q *Queries) ListAPIKeysBackward(ctx context.Context, arg ListAPIKeysBackwa
 	return items, nil
 }
 
-const listAPIKeysOfCustomer = `-- name: ListAPIKeysOfCustomer :many
+const listAPIKeysOfCustomers = `-- name: ListAPIKeysOfCustomers :many
 SELECT api_keys.tenant_id, api_keys.id, api_keys.customer_id, api_keys.name, api_keys.unit_price, api_keys.secret_hash, api_keys.hint, api_keys.status, api_keys.operation_id, api_keys.operation_fingerprint, api_keys.created_by, api_keys.created_at, api_keys.revoked_at, api_keys.updated_at FROM customers parent
 CROSS JOIN LATERAL (
     SELECT tenant_id, id, customer_id, name, unit_price, secret_hash, hint, status, operation_id, operation_fingerprint, created_by, created_at, revoked_at, updated_at FROM api_keys o
@@ -467,25 +467,26 @@ CROSS JOIN LATERAL (
     ORDER BY o.id
     LIMIT $4
 ) AS api_keys
-WHERE parent.tenant_id = $1 AND parent.id = $5
-ORDER BY api_keys.id
+WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
+ORDER BY api_keys.customer_id, api_keys.id
 `
 
-type ListAPIKeysOfCustomerParams struct {
-	TenantID   domain.TenantID
-	AfterID    domain.APIKeyID
-	BeforeID   domain.APIKeyID
-	RowLimit   int32
-	CustomerID domain.CustomerID
+type ListAPIKeysOfCustomersParams struct {
+	TenantID    domain.TenantID
+	AfterID     domain.APIKeyID
+	BeforeID    domain.APIKeyID
+	RowLimit    int32
+	CustomerIds []domain.CustomerID
 }
 
-func (q *Queries) ListAPIKeysOfCustomer(ctx context.Context, arg ListAPIKeysOfCustomerParams) ([]*APIKey, error) {
-	rows, err := q.db.Query(ctx, listAPIKeysOfCustomer,
+// A page for each of the customers, in one statement.
+func (q *Queries) ListAPIKeysOfCustomers(ctx context.Context, arg ListAPIKeysOfCustomersParams) ([]*APIKey, error) {
+	rows, err := q.db.Query(ctx, listAPIKeysOfCustomers,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
 		arg.RowLimit,
-		arg.CustomerID,
+		arg.CustomerIds,
 	)
 	if err != nil {
 		return nil, err
@@ -520,7 +521,7 @@ func (q *Queries) ListAPIKeysOfCustomer(ctx context.Context, arg ListAPIKeysOfCu
 	return items, nil
 }
 
-const listAPIKeysOfCustomerBackward = `-- name: ListAPIKeysOfCustomerBackward :many
+const listAPIKeysOfCustomersBackward = `-- name: ListAPIKeysOfCustomersBackward :many
 SELECT api_keys.tenant_id, api_keys.id, api_keys.customer_id, api_keys.name, api_keys.unit_price, api_keys.secret_hash, api_keys.hint, api_keys.status, api_keys.operation_id, api_keys.operation_fingerprint, api_keys.created_by, api_keys.created_at, api_keys.revoked_at, api_keys.updated_at FROM customers parent
 CROSS JOIN LATERAL (
     SELECT tenant_id, id, customer_id, name, unit_price, secret_hash, hint, status, operation_id, operation_fingerprint, created_by, created_at, revoked_at, updated_at FROM api_keys o
@@ -529,25 +530,25 @@ CROSS JOIN LATERAL (
     ORDER BY o.id DESC
     LIMIT $4
 ) AS api_keys
-WHERE parent.tenant_id = $1 AND parent.id = $5
-ORDER BY api_keys.id DESC
+WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
+ORDER BY api_keys.customer_id, api_keys.id DESC
 `
 
-type ListAPIKeysOfCustomerBackwardParams struct {
-	TenantID   domain.TenantID
-	AfterID    domain.APIKeyID
-	BeforeID   domain.APIKeyID
-	RowLimit   int32
-	CustomerID domain.CustomerID
+type ListAPIKeysOfCustomersBackwardParams struct {
+	TenantID    domain.TenantID
+	AfterID     domain.APIKeyID
+	BeforeID    domain.APIKeyID
+	RowLimit    int32
+	CustomerIds []domain.CustomerID
 }
 
-func (q *Queries) ListAPIKeysOfCustomerBackward(ctx context.Context, arg ListAPIKeysOfCustomerBackwardParams) ([]*APIKey, error) {
-	rows, err := q.db.Query(ctx, listAPIKeysOfCustomerBackward,
+func (q *Queries) ListAPIKeysOfCustomersBackward(ctx context.Context, arg ListAPIKeysOfCustomersBackwardParams) ([]*APIKey, error) {
+	rows, err := q.db.Query(ctx, listAPIKeysOfCustomersBackward,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
 		arg.RowLimit,
-		arg.CustomerID,
+		arg.CustomerIds,
 	)
 	if err != nil {
 		return nil, err

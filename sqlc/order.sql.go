@@ -488,138 +488,6 @@ func (q *Queries) ListOrdersBackward(ctx context.Context, arg ListOrdersBackward
 	return items, nil
 }
 
-const listOrdersOfCustomer = `-- name: ListOrdersOfCustomer :many
-SELECT orders.tenant_id, orders.id, orders.customer_id, orders.idempotency_key, orders.status, orders.currency, orders.total_minor, orders.refunded_minor, orders.attention, orders.operation_id, orders.operation_fingerprint, orders.created_by, orders.created_at, orders.paid_at, orders.fulfilled_at, orders.cancelled_at, orders.refunded_at, orders.updated_at FROM customers parent
-CROSS JOIN LATERAL (
-    SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders o
-    WHERE o.tenant_id = $1 AND o.customer_id = parent.id
-      AND o.id > $2 AND o.id < $3
-    ORDER BY o.id
-    LIMIT $4
-) AS orders
-WHERE parent.tenant_id = $1 AND parent.id = $5
-ORDER BY orders.id
-`
-
-type ListOrdersOfCustomerParams struct {
-	TenantID   domain.TenantID
-	AfterID    domain.OrderID
-	BeforeID   domain.OrderID
-	RowLimit   int32
-	CustomerID domain.CustomerID
-}
-
-func (q *Queries) ListOrdersOfCustomer(ctx context.Context, arg ListOrdersOfCustomerParams) ([]*Order, error) {
-	rows, err := q.db.Query(ctx, listOrdersOfCustomer,
-		arg.TenantID,
-		arg.AfterID,
-		arg.BeforeID,
-		arg.RowLimit,
-		arg.CustomerID,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []*Order{}
-	for rows.Next() {
-		var i Order
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.ID,
-			&i.CustomerID,
-			&i.IdempotencyKey,
-			&i.Status,
-			&i.Currency,
-			&i.TotalMinor,
-			&i.RefundedMinor,
-			&i.Attention,
-			&i.OperationID,
-			&i.OperationFingerprint,
-			&i.CreatedBy,
-			&i.CreatedAt,
-			&i.PaidAt,
-			&i.FulfilledAt,
-			&i.CancelledAt,
-			&i.RefundedAt,
-			&i.UpdatedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, &i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const listOrdersOfCustomerBackward = `-- name: ListOrdersOfCustomerBackward :many
-SELECT orders.tenant_id, orders.id, orders.customer_id, orders.idempotency_key, orders.status, orders.currency, orders.total_minor, orders.refunded_minor, orders.attention, orders.operation_id, orders.operation_fingerprint, orders.created_by, orders.created_at, orders.paid_at, orders.fulfilled_at, orders.cancelled_at, orders.refunded_at, orders.updated_at FROM customers parent
-CROSS JOIN LATERAL (
-    SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders o
-    WHERE o.tenant_id = $1 AND o.customer_id = parent.id
-      AND o.id > $2 AND o.id < $3
-    ORDER BY o.id DESC
-    LIMIT $4
-) AS orders
-WHERE parent.tenant_id = $1 AND parent.id = $5
-ORDER BY orders.id DESC
-`
-
-type ListOrdersOfCustomerBackwardParams struct {
-	TenantID   domain.TenantID
-	AfterID    domain.OrderID
-	BeforeID   domain.OrderID
-	RowLimit   int32
-	CustomerID domain.CustomerID
-}
-
-func (q *Queries) ListOrdersOfCustomerBackward(ctx context.Context, arg ListOrdersOfCustomerBackwardParams) ([]*Order, error) {
-	rows, err := q.db.Query(ctx, listOrdersOfCustomerBackward,
-		arg.TenantID,
-		arg.AfterID,
-		arg.BeforeID,
-		arg.RowLimit,
-		arg.CustomerID,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []*Order{}
-	for rows.Next() {
-		var i Order
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.ID,
-			&i.CustomerID,
-			&i.IdempotencyKey,
-			&i.Status,
-			&i.Currency,
-			&i.TotalMinor,
-			&i.RefundedMinor,
-			&i.Attention,
-			&i.OperationID,
-			&i.OperationFingerprint,
-			&i.CreatedBy,
-			&i.CreatedAt,
-			&i.PaidAt,
-			&i.FulfilledAt,
-			&i.CancelledAt,
-			&i.RefundedAt,
-			&i.UpdatedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, &i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const listOrdersOfCustomerOfStatus = `-- name: ListOrdersOfCustomerOfStatus :many
 SELECT orders.tenant_id, orders.id, orders.customer_id, orders.idempotency_key, orders.status, orders.currency, orders.total_minor, orders.refunded_minor, orders.attention, orders.operation_id, orders.operation_fingerprint, orders.created_by, orders.created_at, orders.paid_at, orders.fulfilled_at, orders.cancelled_at, orders.refunded_at, orders.updated_at FROM customers parent
 CROSS JOIN (SELECT $1::text AS status OFFSET 0) AS wanted
@@ -722,6 +590,139 @@ func (q *Queries) ListOrdersOfCustomerOfStatusBackward(ctx context.Context, arg 
 		arg.BeforeID,
 		arg.RowLimit,
 		arg.CustomerID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Order{}
+	for rows.Next() {
+		var i Order
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.IdempotencyKey,
+			&i.Status,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RefundedMinor,
+			&i.Attention,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.PaidAt,
+			&i.FulfilledAt,
+			&i.CancelledAt,
+			&i.RefundedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOrdersOfCustomers = `-- name: ListOrdersOfCustomers :many
+SELECT orders.tenant_id, orders.id, orders.customer_id, orders.idempotency_key, orders.status, orders.currency, orders.total_minor, orders.refunded_minor, orders.attention, orders.operation_id, orders.operation_fingerprint, orders.created_by, orders.created_at, orders.paid_at, orders.fulfilled_at, orders.cancelled_at, orders.refunded_at, orders.updated_at FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders o
+    WHERE o.tenant_id = $1 AND o.customer_id = parent.id
+      AND o.id > $2 AND o.id < $3
+    ORDER BY o.id
+    LIMIT $4
+) AS orders
+WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
+ORDER BY orders.customer_id, orders.id
+`
+
+type ListOrdersOfCustomersParams struct {
+	TenantID    domain.TenantID
+	AfterID     domain.OrderID
+	BeforeID    domain.OrderID
+	RowLimit    int32
+	CustomerIds []domain.CustomerID
+}
+
+// A page for each of the customers, in one statement.
+func (q *Queries) ListOrdersOfCustomers(ctx context.Context, arg ListOrdersOfCustomersParams) ([]*Order, error) {
+	rows, err := q.db.Query(ctx, listOrdersOfCustomers,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+		arg.CustomerIds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Order{}
+	for rows.Next() {
+		var i Order
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.IdempotencyKey,
+			&i.Status,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RefundedMinor,
+			&i.Attention,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.PaidAt,
+			&i.FulfilledAt,
+			&i.CancelledAt,
+			&i.RefundedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOrdersOfCustomersBackward = `-- name: ListOrdersOfCustomersBackward :many
+SELECT orders.tenant_id, orders.id, orders.customer_id, orders.idempotency_key, orders.status, orders.currency, orders.total_minor, orders.refunded_minor, orders.attention, orders.operation_id, orders.operation_fingerprint, orders.created_by, orders.created_at, orders.paid_at, orders.fulfilled_at, orders.cancelled_at, orders.refunded_at, orders.updated_at FROM customers parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders o
+    WHERE o.tenant_id = $1 AND o.customer_id = parent.id
+      AND o.id > $2 AND o.id < $3
+    ORDER BY o.id DESC
+    LIMIT $4
+) AS orders
+WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
+ORDER BY orders.customer_id, orders.id DESC
+`
+
+type ListOrdersOfCustomersBackwardParams struct {
+	TenantID    domain.TenantID
+	AfterID     domain.OrderID
+	BeforeID    domain.OrderID
+	RowLimit    int32
+	CustomerIds []domain.CustomerID
+}
+
+func (q *Queries) ListOrdersOfCustomersBackward(ctx context.Context, arg ListOrdersOfCustomersBackwardParams) ([]*Order, error) {
+	rows, err := q.db.Query(ctx, listOrdersOfCustomersBackward,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+		arg.CustomerIds,
 	)
 	if err != nil {
 		return nil, err

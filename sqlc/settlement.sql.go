@@ -451,7 +451,7 @@ func (q *Queries) ListSettlementsBackward(ctx context.Context, arg ListSettlemen
 	return items, nil
 }
 
-const listSettlementsOfCustomer = `-- name: ListSettlementsOfCustomer :many
+const listSettlementsOfCustomers = `-- name: ListSettlementsOfCustomers :many
 SELECT settlements.tenant_id, settlements.id, settlements.customer_id, settlements.api_key_id, settlements.month, settlements.ordinal, settlements.quantity, settlements.unit_price, settlements.amount, settlements.outcome, settlements.round, settlements.invoice_id, settlements.exemption_id, settlements.created_at, settlements.settled_at, settlements.updated_at FROM customers parent
 CROSS JOIN LATERAL (
     SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements o
@@ -460,25 +460,26 @@ CROSS JOIN LATERAL (
     ORDER BY o.id
     LIMIT $4
 ) AS settlements
-WHERE parent.tenant_id = $1 AND parent.id = $5
-ORDER BY settlements.id
+WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
+ORDER BY settlements.customer_id, settlements.id
 `
 
-type ListSettlementsOfCustomerParams struct {
-	TenantID   domain.TenantID
-	AfterID    domain.SettlementID
-	BeforeID   domain.SettlementID
-	RowLimit   int32
-	CustomerID domain.CustomerID
+type ListSettlementsOfCustomersParams struct {
+	TenantID    domain.TenantID
+	AfterID     domain.SettlementID
+	BeforeID    domain.SettlementID
+	RowLimit    int32
+	CustomerIds []domain.CustomerID
 }
 
-func (q *Queries) ListSettlementsOfCustomer(ctx context.Context, arg ListSettlementsOfCustomerParams) ([]*Settlement, error) {
-	rows, err := q.db.Query(ctx, listSettlementsOfCustomer,
+// A page for each of the customers, in one statement.
+func (q *Queries) ListSettlementsOfCustomers(ctx context.Context, arg ListSettlementsOfCustomersParams) ([]*Settlement, error) {
+	rows, err := q.db.Query(ctx, listSettlementsOfCustomers,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
 		arg.RowLimit,
-		arg.CustomerID,
+		arg.CustomerIds,
 	)
 	if err != nil {
 		return nil, err
@@ -515,7 +516,7 @@ func (q *Queries) ListSettlementsOfCustomer(ctx context.Context, arg ListSettlem
 	return items, nil
 }
 
-const listSettlementsOfCustomerBackward = `-- name: ListSettlementsOfCustomerBackward :many
+const listSettlementsOfCustomersBackward = `-- name: ListSettlementsOfCustomersBackward :many
 SELECT settlements.tenant_id, settlements.id, settlements.customer_id, settlements.api_key_id, settlements.month, settlements.ordinal, settlements.quantity, settlements.unit_price, settlements.amount, settlements.outcome, settlements.round, settlements.invoice_id, settlements.exemption_id, settlements.created_at, settlements.settled_at, settlements.updated_at FROM customers parent
 CROSS JOIN LATERAL (
     SELECT tenant_id, id, customer_id, api_key_id, month, ordinal, quantity, unit_price, amount, outcome, round, invoice_id, exemption_id, created_at, settled_at, updated_at FROM settlements o
@@ -524,25 +525,25 @@ CROSS JOIN LATERAL (
     ORDER BY o.id DESC
     LIMIT $4
 ) AS settlements
-WHERE parent.tenant_id = $1 AND parent.id = $5
-ORDER BY settlements.id DESC
+WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
+ORDER BY settlements.customer_id, settlements.id DESC
 `
 
-type ListSettlementsOfCustomerBackwardParams struct {
-	TenantID   domain.TenantID
-	AfterID    domain.SettlementID
-	BeforeID   domain.SettlementID
-	RowLimit   int32
-	CustomerID domain.CustomerID
+type ListSettlementsOfCustomersBackwardParams struct {
+	TenantID    domain.TenantID
+	AfterID     domain.SettlementID
+	BeforeID    domain.SettlementID
+	RowLimit    int32
+	CustomerIds []domain.CustomerID
 }
 
-func (q *Queries) ListSettlementsOfCustomerBackward(ctx context.Context, arg ListSettlementsOfCustomerBackwardParams) ([]*Settlement, error) {
-	rows, err := q.db.Query(ctx, listSettlementsOfCustomerBackward,
+func (q *Queries) ListSettlementsOfCustomersBackward(ctx context.Context, arg ListSettlementsOfCustomersBackwardParams) ([]*Settlement, error) {
+	rows, err := q.db.Query(ctx, listSettlementsOfCustomersBackward,
 		arg.TenantID,
 		arg.AfterID,
 		arg.BeforeID,
 		arg.RowLimit,
-		arg.CustomerID,
+		arg.CustomerIds,
 	)
 	if err != nil {
 		return nil, err

@@ -45,13 +45,26 @@ func (s *Service) ListKeys(ctx context.Context, caller auth.Caller, f APIKeyFilt
 			}
 			return q.ListAPIKeys(ctx, arg)
 		}
-		arg := sqlc.ListAPIKeysOfCustomerParams{TenantID: caller.TenantID, CustomerID: customer, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
-		if p.Backward {
-			return q.ListAPIKeysOfCustomerBackward(ctx, sqlc.ListAPIKeysOfCustomerBackwardParams(arg))
-		}
-		return q.ListAPIKeysOfCustomer(ctx, arg)
+		return keysOf(ctx, q, caller, []domain.CustomerID{customer}, p)
 	})
 	return paging.Cut(p, rows), err
+}
+
+// KeysOf answers each customer's page of keys at its place, in order of creation.
+func (s *Service) KeysOf(ctx context.Context, caller auth.Caller, customers []*sqlc.Customer, p paging.Request[domain.APIKeyID]) ([]paging.Page[*sqlc.APIKey], error) {
+	ids := idsOf(customers)
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.APIKey, error) {
+		return keysOf(ctx, q, caller, ids, p)
+	})
+	return paging.CutEach(p, paging.Group(ids, rows, func(k *sqlc.APIKey) domain.CustomerID { return k.CustomerID })), err
+}
+
+func keysOf(ctx context.Context, q *sqlc.Queries, caller auth.Caller, customers []domain.CustomerID, p paging.Request[domain.APIKeyID]) ([]*sqlc.APIKey, error) {
+	arg := sqlc.ListAPIKeysOfCustomersParams{TenantID: caller.TenantID, CustomerIds: customers, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+	if p.Backward {
+		return q.ListAPIKeysOfCustomersBackward(ctx, sqlc.ListAPIKeysOfCustomersBackwardParams(arg))
+	}
+	return q.ListAPIKeysOfCustomers(ctx, arg)
 }
 
 // SettlementFilter narrows a list of settlements; what is nil does not.
@@ -82,16 +95,37 @@ func (s *Service) ListSettlements(ctx context.Context, caller auth.Caller, f Set
 			}
 			return q.ListSettlements(ctx, arg)
 		}
-		arg := sqlc.ListSettlementsOfCustomerParams{TenantID: caller.TenantID, CustomerID: customer, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
-		if p.Backward {
-			return q.ListSettlementsOfCustomerBackward(ctx, sqlc.ListSettlementsOfCustomerBackwardParams(arg))
-		}
-		return q.ListSettlementsOfCustomer(ctx, arg)
+		return settlementsOf(ctx, q, caller, []domain.CustomerID{customer}, p)
 	})
 	if len(rows) > 0 && !anyone && rows[0].CustomerID != customer { // a key's settlements are all of one customer
 		return paging.Page[*sqlc.Settlement]{}, nil
 	}
 	return paging.Cut(p, rows), err
+}
+
+// SettlementsOf answers each customer's page of settlements at its place, in order of creation.
+func (s *Service) SettlementsOf(ctx context.Context, caller auth.Caller, customers []*sqlc.Customer, p paging.Request[domain.SettlementID]) ([]paging.Page[*sqlc.Settlement], error) {
+	ids := idsOf(customers)
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Settlement, error) {
+		return settlementsOf(ctx, q, caller, ids, p)
+	})
+	return paging.CutEach(p, paging.Group(ids, rows, func(r *sqlc.Settlement) domain.CustomerID { return r.CustomerID })), err
+}
+
+func settlementsOf(ctx context.Context, q *sqlc.Queries, caller auth.Caller, customers []domain.CustomerID, p paging.Request[domain.SettlementID]) ([]*sqlc.Settlement, error) {
+	arg := sqlc.ListSettlementsOfCustomersParams{TenantID: caller.TenantID, CustomerIds: customers, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+	if p.Backward {
+		return q.ListSettlementsOfCustomersBackward(ctx, sqlc.ListSettlementsOfCustomersBackwardParams(arg))
+	}
+	return q.ListSettlementsOfCustomers(ctx, arg)
+}
+
+func idsOf(customers []*sqlc.Customer) []domain.CustomerID {
+	ids := make([]domain.CustomerID, len(customers))
+	for i, c := range customers {
+		ids[i] = c.ID
+	}
+	return ids
 }
 
 // SettlementsOfKeys answers each key's settlements at its place.

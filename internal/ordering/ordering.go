@@ -96,11 +96,7 @@ func (s *Service) ListOrders(ctx context.Context, caller auth.Caller, f OrderFil
 			}
 			return q.ListOrdersOfStatus(ctx, arg)
 		case f.Status == nil:
-			arg := sqlc.ListOrdersOfCustomerParams{TenantID: caller.TenantID, CustomerID: customer, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
-			if p.Backward {
-				return q.ListOrdersOfCustomerBackward(ctx, sqlc.ListOrdersOfCustomerBackwardParams(arg))
-			}
-			return q.ListOrdersOfCustomer(ctx, arg)
+			return ordersOf(ctx, q, caller, []domain.CustomerID{customer}, p)
 		}
 		arg := sqlc.ListOrdersOfCustomerOfStatusParams{
 			TenantID: caller.TenantID, CustomerID: customer, Status: string(*f.Status), AfterID: domain.UUID(p.After), BeforeID: domain.UUID(p.Before), RowLimit: p.Limit(),
@@ -111,6 +107,26 @@ func (s *Service) ListOrders(ctx context.Context, caller auth.Caller, f OrderFil
 		return q.ListOrdersOfCustomerOfStatus(ctx, arg)
 	})
 	return paging.Cut(p, rows), err
+}
+
+// OrdersOf answers each customer's page of orders at its place, in order of creation.
+func (s *Service) OrdersOf(ctx context.Context, caller auth.Caller, customers []*sqlc.Customer, p paging.Request[domain.OrderID]) ([]paging.Page[*sqlc.Order], error) {
+	ids := make([]domain.CustomerID, len(customers))
+	for i, c := range customers {
+		ids[i] = c.ID
+	}
+	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Order, error) {
+		return ordersOf(ctx, q, caller, ids, p)
+	})
+	return paging.CutEach(p, paging.Group(ids, rows, func(o *sqlc.Order) domain.CustomerID { return o.CustomerID })), err
+}
+
+func ordersOf(ctx context.Context, q *sqlc.Queries, caller auth.Caller, customers []domain.CustomerID, p paging.Request[domain.OrderID]) ([]*sqlc.Order, error) {
+	arg := sqlc.ListOrdersOfCustomersParams{TenantID: caller.TenantID, CustomerIds: customers, AfterID: p.After, BeforeID: p.Before, RowLimit: p.Limit()}
+	if p.Backward {
+		return q.ListOrdersOfCustomersBackward(ctx, sqlc.ListOrdersOfCustomersBackwardParams(arg))
+	}
+	return q.ListOrdersOfCustomers(ctx, arg)
 }
 
 // Line is a line of an order with the order's currency.
