@@ -46,6 +46,9 @@ func (b *stand) fill(ctx context.Context, rows int) error {
 		if err := conn.QueryRow(ctx, "SELECT count(*) FROM invoices").Scan(&have); err != nil {
 			return err
 		}
+		if _, err := conn.Exec(ctx, "SET session_replication_role = replica"); err != nil { // what the copies refer to is there
+			return err
+		}
 		for have < rows {
 			n := min(rows-have, 250_000)
 			if _, err := conn.Exec(ctx, copyInvoices, n, have); err != nil {
@@ -64,7 +67,7 @@ const copyInvoices = `
 WITH model AS (SELECT * FROM invoices WHERE series_id IS NOT NULL AND kind = 'DIRECT' LIMIT 1),
 series AS (SELECT id FROM invoice_series WHERE code = 'CN' AND tenant_id = (SELECT tenant_id FROM model)),
 copies AS (
-	SELECT model.tenant_id, model.id AS of, gen_random_uuid() AS id, $2::bigint + n AS sequence FROM model, generate_series(1, $1::bigint) n
+	SELECT model.tenant_id, model.id AS of, lpad(to_hex($2::bigint + n), 32, '0')::uuid AS id, $2::bigint + n AS sequence FROM model, generate_series(1, $1::bigint) n
 ), lines AS (
 	INSERT INTO invoice_lines SELECT (jsonb_populate_record(NULL::invoice_lines, to_jsonb(l) || jsonb_build_object('invoice_id', copies.id))).*
 	FROM copies JOIN invoice_lines l ON l.tenant_id = copies.tenant_id AND l.invoice_id = copies.of

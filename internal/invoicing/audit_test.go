@@ -24,7 +24,7 @@ func (s *shop) fill(t testing.TB, last int64) {
 	conn, ctx := s.Owner(t), context.Background()
 	// Each column as it is in the first invoice, but for those that differ.
 	const columns = `SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum), string_agg(CASE attname
-			WHEN 'id' THEN 'gen_random_uuid()' WHEN 'operation_id' THEN 'gen_random_uuid()' WHEN 'sequence' THEN 'n' WHEN 'number' THEN '''NEW-'' || n'
+			WHEN 'id' THEN 'lpad(to_hex(n), 32, ''0'')::uuid' WHEN 'operation_id' THEN 'lpad(to_hex(n), 32, ''0'')::uuid' WHEN 'sequence' THEN 'n' WHEN 'number' THEN '''NEW-'' || n'
 			ELSE 'i.' || quote_ident(attname) END, ', ' ORDER BY attnum)
 		FROM pg_attribute WHERE attrelid = 'invoices'::regclass AND attnum > 0 AND NOT attisdropped`
 	var into, from string
@@ -33,6 +33,7 @@ func (s *shop) fill(t testing.TB, last int64) {
 	}
 	for _, sql := range []string{
 		"SET statement_timeout = 0",
+		"SET session_replication_role = replica", // what the copies refer to is there
 		fmt.Sprintf(`INSERT INTO invoices (%s) SELECT %s FROM invoices i, generate_series(2, %d) n WHERE i.sequence = 1 AND i.series_id = '%s'`,
 			into, from, last, uuid.UUID(s.series)),
 		fmt.Sprintf(`UPDATE series_counters SET next_number = %d WHERE series_id = '%s'`, last+1, uuid.UUID(s.series)),
