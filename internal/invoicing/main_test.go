@@ -27,5 +27,6 @@ func TestMain(m *testing.M) {
 		if run := flag.Lookup("test.run"); run.Value.String() == "" {
 			_ = run.Value.Set(ofAllocation)
 		}
+		_ = flag.Lookup("test.bench").Value.Set("") // a bench runs once
 	}))
 }
