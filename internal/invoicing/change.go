@@ -102,12 +102,11 @@ func (c *change) look(ctx context.Context, q *sqlc.Queries) (*sqlc.SeriesCounter
 	return counters[0], nil
 }
 
-// once is apply, but that an answer which this very operation may have caused, by a run whose own answer was
+// once is apply, but that a refusal which this very operation may have caused, by a run whose own answer was
 // lost or by its twin, is no answer: the runner then finds what it has done.
 func (c *change) once(ctx context.Context, tx txn.Tx) (*SeriesChange, error) {
 	out, err := c.apply(ctx, tx)
-	var refusal domain.UserError
-	if err != nil && !errors.As(err, &refusal) || err == nil && out.Position > 0 {
+	if refusal := domain.UserError(nil); !errors.As(err, &refusal) {
 		return out, err
 	}
 	_, findErr := tx.FindSeriesChange(ctx, sqlc.FindSeriesChangeParams{TenantID: c.caller.TenantID, OperationID: c.op.ID})
@@ -251,7 +250,8 @@ func (c *change) issueDate(counter *sqlc.SeriesCounter, last *sqlc.LastLedgerNum
 	return some(day)
 }
 
-// write moves the locked counter and records the change.
+// write moves the locked counter and records the change. A resync that finds nothing to do is recorded too:
+// it has been answered, and its key is to answer the same for ever, whatever becomes of the counter.
 func (c *change) write(ctx context.Context, tx txn.Tx, counter *sqlc.SeriesCounter, d decision) (*SeriesChange, error) {
 	tenant, series := c.caller.TenantID, c.period.series
 	left := sqlc.RecordLeftPeriodsParams{TenantID: tenant, SeriesID: series.ID, FromPeriod: counter.PeriodStart, BeforePeriod: c.period.start, ClosedAt: tx.Now.Time}
@@ -264,8 +264,6 @@ func (c *change) write(ctx context.Context, tx txn.Tx, counter *sqlc.SeriesCount
 		if _, err := tx.RecordLeftPeriods(ctx, left); err != nil {
 			return nil, err
 		}
-	case !moves && d.next == d.before && len(c.entries) == 0:
-		return c.result(d), nil // nothing is to be done
 	}
 	if moves {
 		zone, err := domain.ParseTimeZone(series.TimeZone)

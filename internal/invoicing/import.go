@@ -73,7 +73,7 @@ type ResyncSeriesInput struct {
 // ResyncSeries moves the counter of a series to the number after the last one that is in its ledger, and never back;
 // in a dry run, which it is unless told otherwise, it says what that would come to. Numbers in between
 // that nothing accounts for have to be explained: NUMBERS_UNEXPLAINED. A counter that is not behind stays,
-// and nothing is recorded, unless something is explained.
+// which is recorded too: as a change from a next number to the same.
 func (s *Service) ResyncSeries(ctx context.Context, caller auth.Caller, in ResyncSeriesInput) (txn.Outcome[*SeriesChange], error) {
 	c, err := s.newChange(ctx, caller, domain.ChangeResync, "resyncSeries", in.SeriesID, in.Reason, in.IdempotencyKey, in)
 	if err != nil {

@@ -52,7 +52,7 @@ func TestAResyncMendsACounterBehindItsData(t *testing.T) {
 	s.healthy(t)
 }
 
-// A counter that is right, or ahead, stays: nothing is moved back, and nothing is recorded.
+// A counter that is right, or ahead, stays: nothing is moved back, and it is recorded that nothing was moved.
 func TestAResyncNeverMovesACounterBack(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -67,13 +67,55 @@ func TestAResyncNeverMovesACounterBack(t *testing.T) {
 	if c := s.resync(t, s.resyncing()); c.NextNumber != 5 {
 		t.Errorf("a series that is ahead: %+v", c.SeriesChange)
 	}
-	if n := testdb.Scan[int](t, s.DB, "SELECT count(*) FROM series_changes"); n != 0 {
-		t.Errorf("%d changes are recorded", n)
+	recorded := testdb.Scan[string](t, s.DB, `SELECT string_agg(format('%s %s to %s', kind, next_number_before, next_number), ', ' ORDER BY position) FROM series_changes`)
+	if want := "RESYNC 1 to 1, RESYNC 3 to 3, RESYNC 5 to 5"; recorded != want {
+		t.Errorf("recorded are %q, want %q", recorded, want)
 	}
 	// What a counter has left out is a gap, and can be explained.
 	s.wantAudit(t, "1 to 4: 2 issued, 0 void, 0 imported, 0 voided elsewhere, 0 skipped, gap 3 to 4")
 	s.resync(t, s.resyncing(domain.ExplainedRange{NumberRange: domain.NumberRange{First: 3, Last: 4}, Reason: "set by hand"}))
 	s.wantAudit(t, "1 to 4: 2 issued, 0 void, 0 imported, 0 voided elsewhere, 2 skipped")
+	s.healthy(t)
+}
+
+// A resync that finds nothing to do, asked for twice at once under one key, is answered once; and its key answers so for
+// ever, though the counter has fallen behind since: asked for again it moves nothing, and with another input it is refused.
+func TestAResyncThatFindsNothingToDoKeepsItsKey(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.takeMany(t, 2)
+	in := s.resyncing()
+	in.IdempotencyKey = new("resync 1")
+	gate := s.Gate(t, "LockSeriesCounter") // both have looked for their key, and found nothing
+	go func() {
+		gate.Await(t, 2)
+		gate.Open()
+	}()
+	var ids [2]domain.UUID
+	var replayed [2]bool
+	together(2, func(i int) {
+		out, err := s.ResyncSeries(t.Context(), s.caller, in)
+		if err != nil || out.Value.NextNumberBefore != 3 || out.Value.NextNumber != 3 {
+			t.Errorf("request %d: %+v, %v", i, out.Value, err)
+			return
+		}
+		ids[i], replayed[i] = out.Value.ID, out.Replayed
+	})
+	if ids[0] != ids[1] || replayed[0] == replayed[1] {
+		t.Errorf("answered %v, replayed %v", ids, replayed)
+	}
+
+	s.Exec(t, `UPDATE series_counters SET next_number = 2 WHERE series_id = $1`, s.series)
+	out, err := s.ResyncSeries(t.Context(), s.caller, in)
+	if err != nil || !out.Replayed || out.Value.ID != ids[0] || out.Value.NextNumber != 3 || s.next(t) != 2 {
+		t.Errorf("again: %+v, replayed %v (%v); the counter is at %d", out.Value, out.Replayed, err, s.next(t))
+	}
+	in.Reason = "another"
+	_, err = s.ResyncSeries(t.Context(), s.caller, in)
+	wantCode(t, err, domain.CodeIdempotencyKeyReused)
+	if c := s.resync(t, s.resyncing()); c.NextNumberBefore != 2 || c.NextNumber != 3 || c.Position != 2 {
+		t.Errorf("under another key: %+v", c.SeriesChange)
+	}
 	s.healthy(t)
 }
 
