@@ -2,9 +2,6 @@ package invoicing
 
 import (
 	"context"
-	"errors"
-
-	"github.com/jackc/pgx/v5"
 
 	"countersign/internal/auth"
 	"countersign/internal/domain"
@@ -59,7 +56,7 @@ type decision struct {
 func (s *Service) run(ctx context.Context, c *change) (txn.Outcome[*SeriesChange], error) {
 	return txn.Run(ctx, s.db, txn.Write[*SeriesChange]{
 		Operation: c.op,
-		Apply:     c.once,
+		Apply:     c.apply,
 		Find: func(ctx context.Context, q *sqlc.Queries) (txn.Found[*SeriesChange], error) {
 			row, err := q.FindSeriesChange(ctx, sqlc.FindSeriesChangeParams{TenantID: c.caller.TenantID, OperationID: c.op.ID})
 			if err != nil {
@@ -100,23 +97,6 @@ func (c *change) look(ctx context.Context, q *sqlc.Queries) (*sqlc.SeriesCounter
 		return nil, domain.Refuse(domain.CodeNotFound, domain.Input("seriesId"), "no such series")
 	}
 	return counters[0], nil
-}
-
-// once is apply, but that a refusal which this very operation may have caused, by a run whose own answer was
-// lost or by its twin, is no answer: the runner then finds what it has done.
-func (c *change) once(ctx context.Context, tx txn.Tx) (*SeriesChange, error) {
-	out, err := c.apply(ctx, tx)
-	if refusal := domain.UserError(nil); !errors.As(err, &refusal) {
-		return out, err
-	}
-	_, findErr := tx.FindSeriesChange(ctx, sqlc.FindSeriesChangeParams{TenantID: c.caller.TenantID, OperationID: c.op.ID})
-	switch {
-	case findErr == nil:
-		return nil, txn.ErrRefused
-	case !errors.Is(findErr, pgx.ErrNoRows):
-		return nil, findErr
-	}
-	return out, err
 }
 
 // apply writes the entries before it locks the counter, so that numbers wait only for what must be

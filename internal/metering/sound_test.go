@@ -42,7 +42,7 @@ HAVING CASE WHEN s.outcome IN ('FOLDED', 'FOLDED_WAIVED', 'BILLED_SEPARATELY')
             ELSE count(p) <> 0 OR s.outcome = 'SKIPPED_SUB_CENT' AND s.amount >= 1 OR s.outcome = 'NOTHING_TO_BILL' AND s.quantity <> 0 END
 UNION ALL
 SELECT format('invoice %s totals %s, its lines %s and its rounding %s', i.id, i.total_minor, sum(l.exact_amount), i.rounding_adjustment)
-FROM invoices i LEFT JOIN invoice_lines l ON l.tenant_id = i.tenant_id AND l.invoice_id = i.id
+FROM invoices i LEFT JOIN invoice_lines l ON l.tenant_id = i.tenant_id AND l.invoice_id = i.id AND l.position >= i.lines_from
 GROUP BY i.tenant_id, i.id HAVING i.total_minor <> coalesce(sum(l.exact_amount), 0) + i.rounding_adjustment OR abs(i.rounding_adjustment) > 0.5
 UNION ALL
 SELECT format('invoice %s is %s in a month that is closed', i.id, i.status)

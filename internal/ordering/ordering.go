@@ -42,12 +42,11 @@ func (s *Service) WithInvoices(facts InvoiceFacts) *Service {
 
 type outcome = txn.Outcome[*sqlc.Order]
 
-// run runs a write. A refusal is not answered before the operation has been looked up once more: a
-// twin under the same key may have done it meanwhile, or a run of our own whose answer was lost.
+// run runs a write. An unknown outcome is not answered before the operation has been looked up once more:
+// the run whose answer was lost may have done it meanwhile.
 func run[T any](ctx context.Context, db *txn.DB, w txn.Write[T]) (txn.Outcome[T], error) {
 	out, err := txn.Run(ctx, db, w)
-	unknown := (*domain.OutcomeUnknownError)(nil)
-	if domain.UserErrors(err) == nil && !errors.As(err, &unknown) {
+	if unknown := (*domain.OutcomeUnknownError)(nil); !errors.As(err, &unknown) {
 		return out, err
 	}
 	found, findErr := txn.Read(context.WithoutCancel(ctx), db, w.Find)

@@ -48,6 +48,7 @@ type verdict int
 
 const (
 	answer    verdict = iota // the error is the answer
+	decided                  // the domain, or a constraint that speaks for it, has refused
 	again                    // nothing is applied: run the whole transaction again
 	againOnce                // the same, once
 	replayed                 // an earlier run of the operation made the row: read it
@@ -68,7 +69,9 @@ func classify(err error) (verdict, error) {
 		return refused, err
 	case errors.As(err, &pgErr):
 		return ofCode(pgErr, f.stage)
-	case errors.Is(err, pgx.ErrNoRows), isRefusal(err), errors.Is(err, pgx.ErrTxCommitRollback):
+	case isRefusal(err):
+		return decided, err
+	case errors.Is(err, pgx.ErrNoRows), errors.Is(err, pgx.ErrTxCommitRollback):
 		return answer, err
 	case f.stage == acquiring && errors.Is(err, context.DeadlineExceeded):
 		return answer, domain.Busy().Because(err)

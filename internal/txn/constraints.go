@@ -43,20 +43,20 @@ func ofConstraint(e *pgconn.PgError) (verdict, error) {
 			"the series' counter is behind its invoices: nothing was written, and an operator has to look at it").Because(e)
 
 	case "invoice_series_code_key":
-		return answer, refuse(e, domain.CodeCodeTaken, "a series with this code exists", "code")
+		return decided, refuse(e, domain.CodeCodeTaken, "a series with this code exists", "code")
 	case "invoice_series_number_pattern_key":
-		return answer, refuse(e, domain.CodeInvalidFormat, "another series prints the same numbers", "format")
+		return decided, refuse(e, domain.CodeInvalidFormat, "another series prints the same numbers", "format")
 	case "billing_exemptions_one_active_key":
-		return answer, refuse(e, domain.CodeAlreadyExempt, "the customer is exempt already", "customerId")
+		return decided, refuse(e, domain.CodeAlreadyExempt, "the customer is exempt already", "customerId")
 	case "invoice_payments_reference_key":
-		return answer, refuse(e, domain.CodeReferenceTaken, "a payment of this invoice with this reference is recorded already", "reference")
+		return decided, refuse(e, domain.CodeReferenceTaken, "a payment of this invoice with this reference is recorded already", "reference")
 	case "products_sku_key":
-		return answer, refuse(e, domain.CodeSKUTaken, "a product with this SKU exists", "sku")
+		return decided, refuse(e, domain.CodeSKUTaken, "a product with this SKU exists", "sku")
 	case "orders_refund_within_total":
-		return answer, refuse(e, domain.CodeRefundTooLarge, "more than is left to refund", "amountMinor")
+		return decided, refuse(e, domain.CodeRefundTooLarge, "more than is left to refund", "amountMinor")
 	case "invoices_customer_fkey", "orders_customer_fkey", "api_keys_customer_fkey", "billing_exemptions_customer_fkey",
 		"access_tokens_customer_fkey":
-		return answer, refuse(e, domain.CodeNotFound, "no such customer", "customerId")
+		return decided, refuse(e, domain.CodeNotFound, "no such customer", "customerId")
 	}
 	return answer, e
 }

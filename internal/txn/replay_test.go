@@ -1,6 +1,7 @@
 package txn_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -68,6 +69,37 @@ func TestAKeyWithAnotherInputIsRefused(t *testing.T) {
 	late := h.createUnder(t, "one key", "Florist")
 	late.mustBeReused(t, late.run(t.Context(), db, inTransaction), 0)
 	h.mustHave(t, 1)
+}
+
+// Two requests of one key at once: the second has looked for the key before the first committed, and is then
+// refused for what the first has done, as whoever credits an invoice is that has been credited meanwhile. It is
+// answered with the first one's row; another input is told that the key is used, and another key the refusal.
+func TestARefusalThatATwinHasCausedIsAReplay(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	db := h.db(t, txn.Settings{})
+	for _, f := range forms {
+		for name, asked := range map[string]func(key string) *creation{
+			"twin":        func(key string) *creation { return h.createUnder(t, key, "Bakery") },
+			"other input": func(key string) *creation { return h.createUnder(t, key, "Florist") },
+			"other key":   func(string) *creation { return h.create(t, "Bakery") },
+		} {
+			key := name + " of a " + f.String()
+			first, c := h.createUnder(t, key, "Bakery"), asked(key)
+			c.first = func(ctx context.Context, _ txn.Tx, _ int) error {
+				first.mustBeOwn(t, h, first.run(ctx, db, inTransaction), 1)
+				return domain.Refuse(domain.CodeNotFound, nil, "nothing is left")
+			}
+			switch a := c.run(t.Context(), db, f); name {
+			case "twin":
+				c.mustReplay(t, a, first, 1)
+			case "other input":
+				c.mustBeReused(t, a, 1)
+			default:
+				a.mustFail(t, domain.CodeNotFound)
+			}
+		}
+	}
 }
 
 // A pool of one connection is enough for a request: what reads the winner does not wait for the

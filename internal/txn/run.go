@@ -88,16 +88,17 @@ func run[T any](ctx context.Context, db *DB, w Write[T], earlier error) (out Out
 			return Outcome[T]{Value: value, Key: w.Key, KeyMade: !w.KeyGiven}, nil
 		}
 		v, err := classify(err)
-		if v == replayed || v == refused {
-			// Read in a statement of its own: the one that lost has a snapshot without the winner.
-			// A refused guard may have been refused by our own earlier run.
+		if v == replayed || v == refused || v == decided && (w.KeyGiven || unknown) {
+			// Read in a statement of its own: the one that lost has a snapshot without the winner. A refusal
+			// may be due to what this very operation has done: in our own earlier run, or in that of a twin
+			// under the same key, which we have waited for.
 			out, findErr := replay(ctx, db, w)
 			switch {
 			case findErr == nil:
 				return out, nil
 			case !errors.Is(findErr, pgx.ErrNoRows):
 				v, err = answer, findErr
-			default:
+			case v != decided:
 				v = again
 			}
 		}

@@ -91,7 +91,7 @@ func (t together[T]) run(ctx context.Context, places []int) {
 	switch {
 	case v == lost:
 		t.unknown(ctx, places, failure)
-	case v == answer && !ofOneWrite(err):
+	case (v == answer || v == decided) && !ofOneWrite(err):
 		for _, place := range places {
 			t.results[place].Err = err
 			t.observe(place)

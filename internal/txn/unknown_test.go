@@ -62,7 +62,7 @@ func TestAfterAnUnknownOutcomeOnlyTheEffectIsAnAnswer(t *testing.T) {
 }
 
 // The second run refuses although the first took effect, unknown to it: the answer is not that
-// refusal, and the next request finds the effect.
+// refusal, but the effect.
 func TestARefusalIsNotBelievedOverALostCommit(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -76,7 +76,7 @@ func TestARefusalIsNotBelievedOverALostCommit(t *testing.T) {
 			return nil
 		}
 		proxy.CutAfter(sent(f))
-		c.mustBeUnknown(t, c.run(t.Context(), db, f))
+		c.mustBeOwn(t, h, c.run(t.Context(), db, f), 2)
 		c.mustResolve(t, h, db, true)
 	}
 }
