@@ -33,29 +33,36 @@ func standing(query string) func(*testing.T, *shop, func()) *pgproxy.Hold {
 	}
 }
 
-// unsent is a server whose COMMIT of the order is in the wire. Its jobs' COMMITs are held as well, so
-// it stands there once as many are held as transactions are open, and the order's is one of them.
-func unsent(t *testing.T, s *shop, place func()) *pgproxy.Hold {
-	t.Helper()
-	held := s.proxy.Hold(pgproxy.Commit().Times(pgproxy.Always))
-	place()
-	testdb.Eventually(t, func() bool {
-		commits, open, ordered := held.Count(), 0, false
-		err := s.conn.QueryRow(context.Background(), `SELECT count(*), coalesce(bool_or(starts_with(query, '-- name: InsertOrder ')), false)
-			FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`).Scan(&open, &ordered)
-		return err == nil && ordered && commits == open
-	})
-	return held
+// unsent is a server whose COMMIT of the transaction that ends with a query is in the wire. Its jobs' COMMITs
+// are held as well, so it stands there once as many are held as transactions are open, and that one is one of them.
+func unsent(query string) func(*testing.T, *shop, func()) *pgproxy.Hold {
+	return func(t *testing.T, s *shop, ask func()) *pgproxy.Hold {
+		t.Helper()
+		held := s.proxy.Hold(pgproxy.Commit().Times(pgproxy.Always))
+		ask()
+		testdb.Eventually(t, func() bool {
+			commits, open, there := held.Count(), 0, false
+			err := s.conn.QueryRow(context.Background(), `SELECT count(*), coalesce(bool_or(starts_with(query, '-- name: ' || $1 || ' ')), false)
+				FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`, query).Scan(&open, &there)
+			return err == nil && there && commits == open
+		})
+		return held
+	}
 }
 
-// unheard is a server that is not told that its COMMIT of the order has happened.
-func unheard(t *testing.T, s *shop, place func()) *pgproxy.Hold {
-	t.Helper()
-	held := s.proxy.HoldAnswer(pgproxy.Commit().Times(pgproxy.Always))
-	place()
-	testdb.Eventually(t, func() bool { return s.tally(t, "killed").Orders == 1 })
-	return held
+// unheard is a server that is not told that its COMMIT has happened.
+func unheard(happened func(t *testing.T, s *shop) bool) func(*testing.T, *shop, func()) *pgproxy.Hold {
+	return func(t *testing.T, s *shop, ask func()) *pgproxy.Hold {
+		t.Helper()
+		held := s.proxy.HoldAnswer(pgproxy.Commit().Times(pgproxy.Always))
+		ask()
+		testdb.Eventually(t, func() bool { return happened(t, s) })
+		return held
+	}
 }
+
+// ordered says that the order is there.
+func ordered(t *testing.T, s *shop) bool { return s.tally(t, "killed").Orders == 1 }
 
 // recorded is a server that is not told that its COMMIT of the payment has happened.
 func recorded(t *testing.T, s *shop, place func()) *pgproxy.Hold {
@@ -69,9 +76,9 @@ func recorded(t *testing.T, s *shop, place func()) *pgproxy.Hold {
 
 // moments are those of an order that the provider charges at once.
 var moments = map[string]moment{
-	"before the order's COMMIT arrives":             {reach: unsent},
-	"before the order's COMMIT, which arrives late": {reach: unsent, arrives: true},
-	"after the order's COMMIT, before its answer":   {reach: unheard, left: tally{Orders: 1, Pending: 1}},
+	"before the order's COMMIT arrives":             {reach: unsent("InsertOrder")},
+	"before the order's COMMIT, which arrives late": {reach: unsent("InsertOrder"), arrives: true},
+	"after the order's COMMIT, before its answer":   {reach: unheard(ordered), left: tally{Orders: 1, Pending: 1}},
 	"after the order, before the provider's call":   {reach: standing("EverySimulatedCharge"), left: tally{Orders: 1, Pending: 1}},
 	"after the charge, before the record":           {reach: standing("LockOrder"), left: tally{Orders: 1, Pending: 1, Charged: 1, Calls: 1}},
 	"after the record, before the answer":           {reach: recorded, left: tally{Orders: 1, Paid: 1, Charged: 1, Calls: 1, PaidSteps: 1}},
@@ -120,7 +127,7 @@ func killed(t *testing.T, shop *shop, at moment) string {
 	<-answer
 	if at.arrives {
 		held.Release()
-		testdb.Eventually(t, func() bool { return shop.tally(t, "killed").Orders == 1 })
+		testdb.Eventually(t, func() bool { return ordered(t, shop) })
 	} else {
 		held.Cut()
 	}
@@ -147,7 +154,7 @@ func TestAskedAgainWhileTheCommitIsInTheWire(t *testing.T) {
 	shop := newShop(t)
 	next := serve(t, t.TempDir(), "DATABASE_URL="+shop.URL, "COUNTERSIGN_RECONCILE_INTERVAL=1h")
 	victim := serve(t, t.TempDir(), shop.environ()...)
-	held := unsent(t, shop, func() { go func() { _, _ = victim.place(context.Background(), "killed", "sim_ok") }() })
+	held := unsent("InsertOrder")(t, shop, func() { go func() { _, _ = victim.place(context.Background(), "killed", "sim_ok") }() })
 	victim.stop(t, os.Kill)
 	again := make(chan answered, 1)
 	go func() {
