@@ -245,10 +245,11 @@ WHERE i.kind <> 'CREDIT_NOTE' AND CASE WHEN i.status = 'PAID' THEN i.paid_minor 
    OR i.status NOT IN ('PENDING', 'PAID', 'WAIVED') AND (i.paid_minor <> 0 OR i.credited_minor <> 0)
 
 UNION ALL
-SELECT 'REPLACEMENT_STANDS', i.tenant_id, ARRAY['inv', 'inv'], ARRAY[i.id, r.id], format('it is %s, and replaced by an invoice that is of another customer or no invoice', i.status)
+SELECT 'REPLACEMENT_STANDS', i.tenant_id, ARRAY['inv', 'inv'], ARRAY[i.id, r.id], format('it is %s, and replaced by what is of another customer, no invoice, or replaced by it', i.status)
 FROM these i
 JOIN invoices r ON r.tenant_id = i.tenant_id AND r.id = i.replaced_by
 WHERE r.customer_id <> i.customer_id OR r.id = i.id OR i.status <> 'VOID' OR r.kind = 'CREDIT_NOTE' OR r.status IN ('DRAFT', 'DELETED')
+   OR r.replaced_by = i.id
 
 UNION ALL
 SELECT 'INVOICE_HISTORY_LEGAL', i.tenant_id, ARRAY['inv'], ARRAY[i.id],

@@ -35,7 +35,20 @@ func newShopAt(t testing.TB, clock func() time.Time) *shop {
 	d := testdb.New(t)
 	s := &shop{DB: d, db: txn.New(d.Pool, txn.Settings{Clock: clock})}
 	s.Service = serviceOn(s.db)
-	tenant, _, err := s.CreateTenant(t.Context(), "shop", "Shop")
+	return s.open(t, "shop")
+}
+
+// afresh is another tenant's shop on the same database.
+func (s *shop) afresh(t testing.TB, handle string) *shop {
+	t.Helper()
+	other := *s
+	return other.open(t, handle)
+}
+
+// open makes the shop's tenant, customer and series.
+func (s *shop) open(t testing.TB, handle string) *shop {
+	t.Helper()
+	tenant, _, err := s.CreateTenant(t.Context(), handle, "Shop")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,10 +122,15 @@ func (s *shop) healthy(t *testing.T) {
 	}
 }
 
-// broken are the invariants that do not hold.
-func (s *shop) broken(t *testing.T) (invariants []string) {
+// broken are the invariants that do not hold, of whichever tenant.
+func (s *shop) broken(t *testing.T) []string {
 	t.Helper()
-	report, err := doctor.Check(context.Background(), s.db, domain.TenantID{})
+	return s.brokenOf(t, domain.TenantID{})
+}
+
+func (s *shop) brokenOf(t *testing.T, tenant domain.TenantID) (invariants []string) {
+	t.Helper()
+	report, err := doctor.Check(context.Background(), s.db, tenant)
 	if err != nil {
 		t.Fatalf("the doctor cannot check: %v", err)
 	}

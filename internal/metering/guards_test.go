@@ -3,13 +3,13 @@ package metering_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"countersign/internal/domain"
+	"countersign/internal/testdb"
 	"countersign/sqlc"
 )
 
@@ -18,32 +18,7 @@ var errNothing = pgx.ErrNoRows
 // instead is a querier that runs each query with a part of its text replaced: what happens then is
 // what that part is for.
 func instead(t *testing.T, db sqlc.DBTX, part, by string) *sqlc.Queries {
-	return sqlc.New(rewriter{t, db, part, by})
-}
-
-type rewriter struct {
-	t        *testing.T
-	db       sqlc.DBTX
-	part, by string
-}
-
-func (r rewriter) rewrite(sql string) string {
-	if !strings.Contains(sql, r.part) {
-		r.t.Errorf("the query has no %q: %s", r.part, sql)
-	}
-	return strings.ReplaceAll(sql, r.part, r.by)
-}
-
-func (r rewriter) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	return r.db.Exec(ctx, r.rewrite(sql), args...)
-}
-
-func (r rewriter) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	return r.db.Query(ctx, r.rewrite(sql), args...)
-}
-
-func (r rewriter) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	return r.db.QueryRow(ctx, r.rewrite(sql), args...)
+	return sqlc.New(testdb.Weaken(t, db, "", part, by))
 }
 
 // foldInto writes as a fold does that has read the invoice: three more minor units.

@@ -25,20 +25,6 @@ const (
 	versionToken, anyVersion = "updated_at = $9", "$9::timestamptz IS NOT NULL"
 )
 
-// weakened runs MoveOrder with a guard replaced.
-type weakened struct {
-	sqlc.DBTX
-	t              *testing.T
-	guard, instead string
-}
-
-func (w weakened) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	if !strings.Contains(sql, w.guard) {
-		w.t.Errorf("the query has no guard %q: %s", w.guard, sql)
-	}
-	return w.DBTX.QueryRow(ctx, strings.Replace(sql, w.guard, w.instead, 1), args...)
-}
-
 // moveBy is a guarded update by somebody who has decided on the order as given.
 func moveBy(t *testing.T, db sqlc.DBTX, decidedOn *sqlc.Order, to domain.OrderStatus, from []domain.OrderStatus, refunded domain.Cents) error {
 	_, err := sqlc.New(db).MoveOrder(t.Context(), sqlc.MoveOrderParams{
@@ -65,7 +51,7 @@ func TestTheVersionTokenOfAMove(t *testing.T) {
 	if err := reserve(owner, order); !errors.Is(err, pgx.ErrNoRows) {
 		t.Errorf("the second, guarded: %v", err)
 	}
-	if err := reserve(weakened{owner, t, versionToken, anyVersion}, order); err != nil {
+	if err := reserve(testdb.Weaken(t, owner, "MoveOrder", versionToken, anyVersion), order); err != nil {
 		t.Errorf("the second, without the guard: %v", err)
 	}
 	if got := s.order(t, order.ID).RefundedMinor; got != 6000 {
@@ -86,7 +72,7 @@ func TestTheStatusListOfAMove(t *testing.T) {
 		t.Errorf("guarded: %v", err)
 	}
 	s.healthy(t)
-	if err := moveBy(t, weakened{owner, t, statusList, anyStatus}, order, domain.OrderPaid, domain.OrderPaid.Sources(), 0); err != nil {
+	if err := moveBy(t, testdb.Weaken(t, owner, "MoveOrder", statusList, anyStatus), order, domain.OrderPaid, domain.OrderPaid.Sources(), 0); err != nil {
 		t.Errorf("without the guard: %v", err)
 	}
 	s.damaged.Store(true)
