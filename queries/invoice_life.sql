@@ -22,12 +22,14 @@ VALUES (
 RETURNING *;
 
 -- name: NextInvoiceLine :one
--- Where an invoice's next lines begin, while it is held.
+-- Where an invoice's next lines begin, while it is held. The lines' primary key is behind that: of two edits
+-- that begin at one line the second is refused.
 SELECT (coalesce(max(position), 0) + 1)::integer AS position FROM invoice_lines WHERE tenant_id = @tenant_id AND invoice_id = @invoice_id;
 
 -- name: ReplaceDraftLines :one
 -- The lines that an edit replaces stay before the new ones: what a draft has been is not lost. The
--- guard is the draft's status and version.
+-- guard is the draft's status and version; either is enough against what moves a draft away, and so is
+-- LockInvoice before it.
 WITH lines AS (
     INSERT INTO invoice_lines (
         tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount, tax_rate, tax_treatment, tax_minor

@@ -77,6 +77,8 @@ WHERE parent.tenant_id = @tenant_id AND parent.id = @api_key_id
 ORDER BY settlements.id DESC;
 
 -- name: LockSettlement :one
+-- Whoever places a settlement holds it, and takes it before the invoice. A void holds those on its invoice
+-- for that order alone: what is placed is moved by nothing else, and the invoice is held.
 SELECT * FROM settlements WHERE tenant_id = @tenant_id AND id = @id FOR NO KEY UPDATE;
 
 -- name: PlaceSettlement :one
@@ -90,7 +92,8 @@ RETURNING *;
 SELECT * FROM settlements WHERE tenant_id = @tenant_id AND invoice_id = sqlc.arg('invoice_id') ORDER BY id;
 
 -- name: UnplaceSettlement :one
--- Voiding an invoice gives its settlements back, for the next round.
+-- Voiding an invoice gives its settlements back, for the next round. The version is one guard more than is
+-- needed: what is placed is moved by the void of its invoice alone, and that holds both.
 UPDATE settlements
 SET outcome = 'PENDING', invoice_id = NULL, exemption_id = NULL, settled_at = NULL, round = round + 1, updated_at = @next_version
 WHERE tenant_id = @tenant_id AND id = @id AND updated_at = @expected_updated_at

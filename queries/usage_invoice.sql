@@ -2,7 +2,9 @@
 SELECT * FROM invoices WHERE tenant_id = @tenant_id AND customer_id = @customer_id AND usage_month = @usage_month AND kind = 'USAGE';
 
 -- name: LockInvoice :one
--- Whoever holds an invoice decides what becomes of it; NO KEY, so that its lines can refer to it.
+-- Whoever holds an invoice decides what becomes of it; NO KEY, so that its lines can refer to it. Of the
+-- invoice itself the guards of what moves it are enough, and the lock saves deciding twice; nothing else
+-- stands between two invoices that are each voided to be replaced by the other.
 SELECT * FROM invoices WHERE tenant_id = @tenant_id AND id = @id FOR NO KEY UPDATE;
 
 -- name: InsertUsageInvoice :one
@@ -43,6 +45,10 @@ RETURNING *;
 
 -- name: MoveInvoice :one
 -- The guarded update of every other move. A number that is given freezes the parties of now.
+--
+-- The guard: the version that the move was decided on, beside LockInvoice, and alone for the look, which
+-- decides without holding the invoice. The statuses are behind both, for a move that was not checked: one
+-- that the domain does not know is not made.
 UPDATE invoices
 SET status = @to_status, updated_at = @next_version,
     waived_by = sqlc.narg('waived_by'), waive_reason = sqlc.narg('waive_reason'), exemption_id = sqlc.narg('exemption_id'), waive_verified_at = NULL,

@@ -475,7 +475,8 @@ type NextInvoiceLineParams struct {
 	InvoiceID domain.InvoiceID
 }
 
-// Where an invoice's next lines begin, while it is held.
+// Where an invoice's next lines begin, while it is held. The lines' primary key is behind that: of two edits
+// that begin at one line the second is refused.
 func (q *Queries) NextInvoiceLine(ctx context.Context, arg NextInvoiceLineParams) (int32, error) {
 	row := q.db.QueryRow(ctx, nextInvoiceLine, arg.TenantID, arg.InvoiceID)
 	var position int32
@@ -520,7 +521,8 @@ type ReplaceDraftLinesParams struct {
 }
 
 // The lines that an edit replaces stay before the new ones: what a draft has been is not lost. The
-// guard is the draft's status and version.
+// guard is the draft's status and version; either is enough against what moves a draft away, and so is
+// LockInvoice before it.
 func (q *Queries) ReplaceDraftLines(ctx context.Context, arg ReplaceDraftLinesParams) (*Invoice, error) {
 	row := q.db.QueryRow(ctx, replaceDraftLines,
 		arg.LinesFrom,

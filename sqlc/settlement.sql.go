@@ -810,6 +810,8 @@ type LockSettlementParams struct {
 	ID       domain.SettlementID
 }
 
+// Whoever places a settlement holds it, and takes it before the invoice. A void holds those on its invoice
+// for that order alone: what is placed is moved by nothing else, and the invoice is held.
 func (q *Queries) LockSettlement(ctx context.Context, arg LockSettlementParams) (*Settlement, error) {
 	row := q.db.QueryRow(ctx, lockSettlement, arg.TenantID, arg.ID)
 	var i Settlement
@@ -900,7 +902,8 @@ type UnplaceSettlementParams struct {
 	ExpectedUpdatedAt domain.Version
 }
 
-// Voiding an invoice gives its settlements back, for the next round.
+// Voiding an invoice gives its settlements back, for the next round. The version is one guard more than is
+// needed: what is placed is moved by the void of its invoice alone, and that holds both.
 func (q *Queries) UnplaceSettlement(ctx context.Context, arg UnplaceSettlementParams) (*Settlement, error) {
 	row := q.db.QueryRow(ctx, unplaceSettlement,
 		arg.NextVersion,

@@ -644,7 +644,9 @@ type LockInvoiceParams struct {
 	ID       domain.InvoiceID
 }
 
-// Whoever holds an invoice decides what becomes of it; NO KEY, so that its lines can refer to it.
+// Whoever holds an invoice decides what becomes of it; NO KEY, so that its lines can refer to it. Of the
+// invoice itself the guards of what moves it are enough, and the lock saves deciding twice; nothing else
+// stands between two invoices that are each voided to be replaced by the other.
 func (q *Queries) LockInvoice(ctx context.Context, arg LockInvoiceParams) (*Invoice, error) {
 	row := q.db.QueryRow(ctx, lockInvoice, arg.TenantID, arg.ID)
 	var i Invoice
@@ -735,6 +737,10 @@ type MoveInvoiceParams struct {
 }
 
 // The guarded update of every other move. A number that is given freezes the parties of now.
+//
+// The guard: the version that the move was decided on, beside LockInvoice, and alone for the look, which
+// decides without holding the invoice. The statuses are behind both, for a move that was not checked: one
+// that the domain does not know is not made.
 func (q *Queries) MoveInvoice(ctx context.Context, arg MoveInvoiceParams) (*Invoice, error) {
 	row := q.db.QueryRow(ctx, moveInvoice,
 		arg.ToStatus,
