@@ -12,22 +12,22 @@ import (
 	"countersign/sqlc"
 )
 
-// Invoices is the resolver for the invoices field.
+// Invoices is the batch resolver for the invoices field.
 func (r *customerResolver) Invoices(ctx context.Context, objs []*sqlc.Customer, first *int32, after *string, last *int32, before *string) ([]*model.InvoiceConnection, error) {
 	return r.invoicesOf(ctx, objs, window{first, after, last, before})
 }
 
-// Orders is the resolver for the orders field.
+// Orders is the batch resolver for the orders field.
 func (r *customerResolver) Orders(ctx context.Context, objs []*sqlc.Customer, first *int32, after *string, last *int32, before *string) ([]*model.OrderConnection, error) {
 	return r.ordersOf(ctx, objs, window{first, after, last, before})
 }
 
-// APIKeys is the resolver for the apiKeys field.
+// APIKeys is the batch resolver for the apiKeys field.
 func (r *customerResolver) APIKeys(ctx context.Context, objs []*sqlc.Customer, first *int32, after *string, last *int32, before *string) ([]*model.APIKeyConnection, error) {
 	return r.apiKeysOf(ctx, objs, window{first, after, last, before})
 }
 
-// Settlements is the resolver for the settlements field.
+// Settlements is the batch resolver for the settlements field.
 func (r *customerResolver) Settlements(ctx context.Context, objs []*sqlc.Customer, first *int32, after *string, last *int32, before *string) ([]*model.UsageSettlementConnection, error) {
 	return r.settlementsOf(ctx, objs, window{first, after, last, before})
 }
