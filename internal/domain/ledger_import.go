@@ -80,9 +80,10 @@ func (im Importing) Entries(rows []ImportRow, f *Faults) []LedgerEntry {
 		row int
 	}
 	all := make([]placed, 0, len(rows))
+	c := &checking{Importing: im, largest: im.Rule.MaxNumber(), dayless: im.Rule.PrintedIn(im.Period, nil, 1) != "", days: map[Date]Numbering{}}
 	for i, row := range rows {
 		before := f.count
-		if e := im.entry(row, f); f.count == before {
+		if e := c.entry(row, f); f.count == before {
 			all = append(all, placed{e, i})
 		}
 	}
@@ -100,9 +101,28 @@ func (im Importing) Entries(rows []ImportRow, f *Faults) []LedgerEntry {
 	return merge(entries)
 }
 
+// checking is an import at its check, with what its rows need of the rule: the format is read once, and once
+// for each day, not for each row.
+type checking struct {
+	Importing
+	largest int64
+	dayless bool // what is printed around a number is the same on each day of the period
+	days    map[Date]Numbering
+}
+
+// on is the numbering of a day.
+func (c *checking) on(day Date) Numbering {
+	n, known := c.days[day]
+	if !known {
+		n = c.Rule.On(day)
+		c.days[day] = n
+	}
+	return n
+}
+
 // entry checks one row.
-func (im Importing) entry(row ImportRow, f *Faults) (e LedgerEntry) {
-	e = LedgerEntry{State: LedgerImported, IssueDate: row.Date, Reference: row.Reference, Reason: im.Reason}
+func (c *checking) entry(row ImportRow, f *Faults) (e LedgerEntry) {
+	e = LedgerEntry{State: LedgerImported, IssueDate: row.Date, Reference: row.Reference, Reason: c.Reason}
 	if row.Status != nil {
 		e.State = stateOfImported[*row.Status]
 	}
@@ -116,36 +136,36 @@ func (im Importing) entry(row ImportRow, f *Faults) (e LedgerEntry) {
 		e.Reason = *row.Reason
 	}
 	switch {
-	case row.Date != nil && row.Date.After(im.Today.Time):
-		f.Add(row.At, "date", "%s is in the future: it is %s in the series' time zone", row.Date, im.Today)
-	case row.Date != nil && im.Rule.PeriodStart(*row.Date) != im.Period:
-		f.Add(row.At, "date", "%s is not in the period that begins on %s", row.Date, im.Period)
+	case row.Date != nil && row.Date.After(c.Today.Time):
+		f.Add(row.At, "date", "%s is in the future: it is %s in the series' time zone", row.Date, c.Today)
+	case row.Date != nil && c.Rule.PeriodStart(*row.Date) != c.Period:
+		f.Add(row.At, "date", "%s is not in the period that begins on %s", row.Date, c.Period)
 	}
-	im.numbers(row, &e, f)
+	c.numbers(row, &e, f)
 	return e
 }
 
 // numbers reads which numbers a row is about.
-func (im Importing) numbers(row ImportRow, e *LedgerEntry, f *Faults) {
+func (c *checking) numbers(row ImportRow, e *LedgerEntry, f *Faults) {
 	switch {
 	case row.Number == nil && row.Printed == nil:
 		f.Add(row.At, "number", "a row names its number, or how it was printed")
 		return
-	case row.Printed != nil && row.Date == nil && im.Rule.PrintedIn(im.Period, nil, 1) == "":
+	case row.Printed != nil && row.Date == nil && !c.dayless:
 		f.Add(row.At, "date", "what is printed around a number depends on its day: give it")
 		return
 	case row.Printed != nil:
-		day := im.Period
+		day := c.Period
 		if row.Date != nil {
 			day = *row.Date
 		}
-		n, ok := im.Rule.On(day).Parse(*row.Printed)
+		n, ok := c.on(day).Parse(*row.Printed)
 		if !ok || row.Number != nil && *row.Number != n {
 			of := int64(1)
 			if row.Number != nil {
 				of = max(of, *row.Number)
 			}
-			f.Add(row.At, "printed", "the series prints its number %d as %s on %s: keep another text as the reference", of, im.Rule.On(day).Print(of), day)
+			f.Add(row.At, "printed", "the series prints its number %d as %s on %s: keep another text as the reference", of, c.on(day).Print(of), day)
 			return
 		}
 		e.First = n
@@ -156,9 +176,9 @@ func (im Importing) numbers(row ImportRow, e *LedgerEntry, f *Faults) {
 	if row.LastNumber != nil {
 		e.Last = *row.LastNumber
 	}
-	switch largest := im.Rule.MaxNumber(); {
-	case e.First < 1 || e.Last > largest:
-		f.Add(row.At, "number", "the series' numbers are 1 to %d", largest)
+	switch {
+	case e.First < 1 || e.Last > c.largest:
+		f.Add(row.At, "number", "the series' numbers are 1 to %d", c.largest)
 	case e.Last < e.First:
 		f.Add(row.At, "lastNumber", "a run ends at its first number, or after it")
 	case e.Last > e.First && row.Reference != nil:
