@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/internal/domain"
 	"countersign/internal/ordering"
@@ -20,6 +21,9 @@ type archive struct {
 	n   int
 	key string // of which the settlements are
 }
+
+// firstPeriod is the day before the first period of an archive's series: there is one on each day.
+var firstPeriod = domain.NewDate(2, time.January, 1)
 
 // newArchive copies rows that the server itself has made.
 func newArchive(t testing.TB, a *api, n int) *archive {
@@ -83,6 +87,9 @@ func newArchive(t testing.TB, a *api, n int) *archive {
 	copies("products", id(parse[domain.ProductID](t, a.demo.retiredID)), every(n/10), many(map[string]string{"sku": "'x' || n"}))
 	copies("products", id(parse[domain.ProductID](t, a.demo.productID)), some(n/10), rare(map[string]string{"sku": "'rare' || n"}))
 	copies("ops.payment_events", "event_id = 'first'", every(n), map[string]string{"event_id": "'e' || n", "received_at": "of.received_at - n * interval '1 s'"})
+	of := fmt.Sprintf("FROM generate_series(%s) n, series_counters WHERE series_id = '%x'", every(n), [16]byte(parse[domain.SeriesID](t, a.demo.seriesID)))
+	exec(fmt.Sprintf("INSERT INTO series_periods SELECT tenant_id, series_id, date '%s' + n::integer, 1, 1, now() %s", firstPeriod, of))
+	exec(`INSERT INTO series_changes SELECT tenant_id, series_id, n, pg_temp.id('4', n), 'IMPORT', '0001-01-01', n, n, 1, 0, 0, n, n + 1, 'x', pg_temp.id('3', n), '', 'command', now() ` + of)
 	exec("RESET session_replication_role; ANALYZE")
 	key := testdb.Scan[domain.APIKeyID](t, a.db, `SELECT api_key_id FROM settlements WHERE id = $1`, settlement)
 	return &archive{api: a, n: n, key: key.String()}

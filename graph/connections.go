@@ -6,6 +6,7 @@ import (
 	"countersign/graph/model"
 	"countersign/internal/domain"
 	"countersign/internal/invoicing"
+	"countersign/internal/paging"
 	"countersign/sqlc"
 )
 
@@ -84,6 +85,28 @@ func (r *Resolver) numbersOf(ctx context.Context, series []*sqlc.InvoiceSeries, 
 		return invoiceConnection(ctx, numberKeys, w, page, func(i *sqlc.Invoice) invoicing.NumberKey {
 			return invoicing.NumberKey{PeriodStart: *i.PeriodStart, Sequence: *i.Sequence}
 		})
+	})
+}
+
+// periodsOf are the series' lists of the periods that they have left.
+func (r *Resolver) periodsOf(ctx context.Context, series []*sqlc.InvoiceSeries, w window) ([]*model.SeriesPeriodConnection, error) {
+	return pagesOf(ctx, series, periodKeys, w, r.Invoicing.PeriodsOf, func(page paging.Page[*sqlc.SeriesPeriod]) *model.SeriesPeriodConnection {
+		rows, info := edges(ctx, periodKeys, w, page, func(p *sqlc.SeriesPeriod) domain.Date { return p.PeriodStart },
+			func(cursor string, p *sqlc.SeriesPeriod) *model.SeriesPeriodEdge {
+				return &model.SeriesPeriodEdge{Cursor: cursor, Node: p}
+			})
+		return &model.SeriesPeriodConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}
+	})
+}
+
+// changesOf are the series' lists of the changes that were made of them.
+func (r *Resolver) changesOf(ctx context.Context, series []*sqlc.InvoiceSeries, w window) ([]*model.SeriesChangeRecordConnection, error) {
+	return pagesOf(ctx, series, changeKeys, w, r.Invoicing.ChangesOf, func(page paging.Page[*sqlc.SeriesChange]) *model.SeriesChangeRecordConnection {
+		rows, info := edges(ctx, changeKeys, w, page, func(c *sqlc.SeriesChange) int32 { return c.Position },
+			func(cursor string, c *sqlc.SeriesChange) *model.SeriesChangeRecordEdge {
+				return &model.SeriesChangeRecordEdge{Cursor: cursor, Node: c}
+			})
+		return &model.SeriesChangeRecordConnection{Edges: rows, Nodes: page.Rows, PageInfo: info}
 	})
 }
 

@@ -29,6 +29,8 @@ func connections(n *tenant) []connection {
 		{"Query.seriesLedger", `{ seriesLedger(seriesId: "` + n.seriesID + `")` + strings.ReplaceAll(page, "{ id }", "{ id: number }") + ` }`, "seriesLedger"},
 		{"Query.apiKeys", `{ apiKeys` + page + ` }`, "apiKeys"},
 		{"Query.settlements", `{ settlements` + page + ` }`, "settlements"},
+		{"InvoiceSeries.periods", `{ invoiceSeries(id: "` + n.monthlySeriesID + `") { periods` + strings.ReplaceAll(page, "{ id }", "{ id: start }") + ` } }`, "invoiceSeries.periods"},
+		{"InvoiceSeries.changes", `{ invoiceSeries(id: "` + n.monthlySeriesID + `") { changes` + strings.ReplaceAll(page, "{ id }", "{ id: period }") + ` } }`, "invoiceSeries.changes"},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"math"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -1616,6 +1617,456 @@ func (ec *executionContext) fieldContext_SeriesChange_audit(_ context.Context, f
 	return fc, nil
 }
 
+func (ec *executionContext) _SeriesChangeRecord_position(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecord_position(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Position, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int32) graphql.Marshaler {
+			return ec.marshalNInt2int32(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecord_position(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesChangeRecord", field, false, false, "Int")
+}
+
+func (ec *executionContext) _SeriesChangeRecord_kind(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecord_kind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Kind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.SeriesChangeKind) graphql.Marshaler {
+			return ec.marshalNSeriesChangeKind2countersignᚋinternalᚋdomainᚐSeriesChangeKind(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecord_kind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesChangeRecord", field, false, false, "SeriesChangeKind")
+}
+
+func (ec *executionContext) _SeriesChangeRecord_period(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecord_period(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Period(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *domain.Date) graphql.Marshaler {
+			return ec.marshalODate2ᚖcountersignᚋinternalᚋdomainᚐDate(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecord_period(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesChangeRecord", field, true, false, "Date")
+}
+
+func (ec *executionContext) _SeriesChangeRecord_first(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecord_first(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FirstNumber, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOBigInt2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecord_first(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesChangeRecord", field, false, false, "BigInt")
+}
+
+func (ec *executionContext) _SeriesChangeRecord_last(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecord_last(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LastNumber, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOBigInt2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecord_last(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesChangeRecord", field, false, false, "BigInt")
+}
+
+func (ec *executionContext) _SeriesChangeRecord_imported(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecord_imported(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ImportedNumbers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecord_imported(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesChangeRecord", field, false, false, "BigInt")
+}
+
+func (ec *executionContext) _SeriesChangeRecord_voidedElsewhere(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecord_voidedElsewhere(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.VoidedNumbers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecord_voidedElsewhere(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesChangeRecord", field, false, false, "BigInt")
+}
+
+func (ec *executionContext) _SeriesChangeRecord_skipped(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecord_skipped(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SkippedNumbers, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecord_skipped(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesChangeRecord", field, false, false, "BigInt")
+}
+
+func (ec *executionContext) _SeriesChangeRecord_nextNumberBefore(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecord_nextNumberBefore(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NextNumberBefore, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecord_nextNumberBefore(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesChangeRecord", field, false, false, "BigInt")
+}
+
+func (ec *executionContext) _SeriesChangeRecord_nextNumber(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecord_nextNumber(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NextNumber, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecord_nextNumber(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesChangeRecord", field, false, false, "BigInt")
+}
+
+func (ec *executionContext) _SeriesChangeRecord_reason(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecord_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecord_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesChangeRecord", field, false, false, "String")
+}
+
+func (ec *executionContext) _SeriesChangeRecord_by(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecord_by(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ChangedBy, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecord_by(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesChangeRecord", field, false, false, "String")
+}
+
+func (ec *executionContext) _SeriesChangeRecord_at(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecord_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ChangedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecord_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesChangeRecord", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _SeriesChangeRecordConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.SeriesChangeRecordConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecordConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.SeriesChangeRecordEdge) graphql.Marshaler {
+			return ec.marshalNSeriesChangeRecordEdge2ᚕᚖcountersignᚋgraphᚋmodelᚐSeriesChangeRecordEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecordConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SeriesChangeRecordConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SeriesChangeRecordEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SeriesChangeRecordConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.SeriesChangeRecordConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecordConnection_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*sqlc.SeriesChange) graphql.Marshaler {
+			return ec.marshalNSeriesChangeRecord2ᚕᚖcountersignᚋsqlcᚐSeriesChangeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecordConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SeriesChangeRecordConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SeriesChangeRecord(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SeriesChangeRecordConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.SeriesChangeRecordConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecordConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖcountersignᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecordConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SeriesChangeRecordConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SeriesChangeRecordEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.SeriesChangeRecordEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecordEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecordEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesChangeRecordEdge", field, false, false, "String")
+}
+
+func (ec *executionContext) _SeriesChangeRecordEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.SeriesChangeRecordEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesChangeRecordEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *sqlc.SeriesChange) graphql.Marshaler {
+			return ec.marshalNSeriesChangeRecord2ᚖcountersignᚋsqlcᚐSeriesChange(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesChangeRecordEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SeriesChangeRecordEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SeriesChangeRecord(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -2518,6 +2969,180 @@ func (ec *executionContext) _SeriesChange(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var seriesChangeRecordImplementors = []string{"SeriesChangeRecord"}
+
+func (ec *executionContext) _SeriesChangeRecord(ctx context.Context, sel ast.SelectionSet, obj *sqlc.SeriesChange) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, seriesChangeRecordImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SeriesChangeRecord")
+		case "position":
+			out.Values[i] = ec._SeriesChangeRecord_position(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "kind":
+			out.Values[i] = ec._SeriesChangeRecord_kind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "period":
+			out.Values[i] = ec._SeriesChangeRecord_period(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "first":
+			out.Values[i] = ec._SeriesChangeRecord_first(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "last":
+			out.Values[i] = ec._SeriesChangeRecord_last(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "imported":
+			out.Values[i] = ec._SeriesChangeRecord_imported(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "voidedElsewhere":
+			out.Values[i] = ec._SeriesChangeRecord_voidedElsewhere(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "skipped":
+			out.Values[i] = ec._SeriesChangeRecord_skipped(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "nextNumberBefore":
+			out.Values[i] = ec._SeriesChangeRecord_nextNumberBefore(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "nextNumber":
+			out.Values[i] = ec._SeriesChangeRecord_nextNumber(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._SeriesChangeRecord_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "by":
+			out.Values[i] = ec._SeriesChangeRecord_by(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "at":
+			out.Values[i] = ec._SeriesChangeRecord_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var seriesChangeRecordConnectionImplementors = []string{"SeriesChangeRecordConnection"}
+
+func (ec *executionContext) _SeriesChangeRecordConnection(ctx context.Context, sel ast.SelectionSet, obj *model.SeriesChangeRecordConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, seriesChangeRecordConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SeriesChangeRecordConnection")
+		case "edges":
+			out.Values[i] = ec._SeriesChangeRecordConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "nodes":
+			out.Values[i] = ec._SeriesChangeRecordConnection_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._SeriesChangeRecordConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var seriesChangeRecordEdgeImplementors = []string{"SeriesChangeRecordEdge"}
+
+func (ec *executionContext) _SeriesChangeRecordEdge(ctx context.Context, sel ast.SelectionSet, obj *model.SeriesChangeRecordEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, seriesChangeRecordEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SeriesChangeRecordEdge")
+		case "cursor":
+			out.Values[i] = ec._SeriesChangeRecordEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._SeriesChangeRecordEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
@@ -2653,6 +3278,54 @@ func (ec *executionContext) marshalNSeriesChangeKind2countersignᚋinternalᚋdo
 	return res
 }
 
+func (ec *executionContext) marshalNSeriesChangeRecord2ᚕᚖcountersignᚋsqlcᚐSeriesChangeᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.SeriesChange) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNSeriesChangeRecord2ᚖcountersignᚋsqlcᚐSeriesChange(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNSeriesChangeRecord2ᚖcountersignᚋsqlcᚐSeriesChange(ctx context.Context, sel ast.SelectionSet, v *sqlc.SeriesChange) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "SeriesChangeRecord!")
+		return graphql.Null
+	}
+	return ec._SeriesChangeRecord(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNSeriesChangeRecordEdge2ᚕᚖcountersignᚋgraphᚋmodelᚐSeriesChangeRecordEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.SeriesChangeRecordEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNSeriesChangeRecordEdge2ᚖcountersignᚋgraphᚋmodelᚐSeriesChangeRecordEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNSeriesChangeRecordEdge2ᚖcountersignᚋgraphᚋmodelᚐSeriesChangeRecordEdge(ctx context.Context, sel ast.SelectionSet, v *model.SeriesChangeRecordEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "SeriesChangeRecordEdge!")
+		return graphql.Null
+	}
+	return ec._SeriesChangeRecordEdge(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOExplainedRangeInput2ᚕcountersignᚋinternalᚋdomainᚐExplainedRangeᚄ(ctx context.Context, v any) ([]domain.ExplainedRange, error) {
 	if v == nil {
 		return nil, nil
@@ -2760,6 +3433,13 @@ func (ec *executionContext) marshalOSeriesChange2ᚖcountersignᚋinternalᚋinv
 		return graphql.Null
 	}
 	return ec._SeriesChange(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOSeriesChangeRecordConnection2ᚖcountersignᚋgraphᚋmodelᚐSeriesChangeRecordConnection(ctx context.Context, sel ast.SelectionSet, v *model.SeriesChangeRecordConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._SeriesChangeRecordConnection(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -22,18 +22,22 @@ func TestNestedPages(t *testing.T) {
 	a := newAPI(t, generous)
 	a.manyInvoices(t)
 	a.manyOrders(t)
+	for i, months := range []int{12, 0, 5} {
+		a.monthly(t, a.demo, fmt.Sprint("M", i), months)
+	}
 	metered := newAPI(t, generous) // usage makes invoices of its own
 	metered.manyKeys(t)
-	const page = `PAGES%s { edges { cursor node { id } } nodes { id } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } }`
+	const page = `PAGES%s { edges { cursor node { ID } } nodes { ID } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } }`
 	for _, l := range []struct {
 		*api
-		list, one, pages, read string
+		list, one, pages, id, read string
 	}{
-		{a, "customers", "customer", "invoices", "ListInvoicesOf"}, {a, "invoiceSeriesList", "invoiceSeries", "invoices", "ListInvoicesOf"},
-		{a, "customers", "customer", "orders", "ListOrdersOf"}, {metered, "customers", "customer", "apiKeys", "ListAPIKeysOf"},
-		{metered, "customers", "customer", "settlements", "ListSettlementsOf"},
+		{a, "customers", "customer", "invoices", "id", "ListInvoicesOf"}, {a, "invoiceSeriesList", "invoiceSeries", "invoices", "id", "ListInvoicesOf"},
+		{a, "customers", "customer", "orders", "id", "ListOrdersOf"}, {metered, "customers", "customer", "apiKeys", "id", "ListAPIKeysOf"},
+		{metered, "customers", "customer", "settlements", "id", "ListSettlementsOf"},
+		{a, "invoiceSeriesList", "invoiceSeries", "periods", "id: start", "ListPeriodsOf"}, {a, "invoiceSeriesList", "invoiceSeries", "changes", "id: period", "ListChangesOf"},
 	} {
-		a, page := l.api, strings.Replace(page, "PAGES", l.pages, 1)
+		a, page := l.api, strings.NewReplacer("PAGES", l.pages, "ID", l.id).Replace(page)
 		rows := a.must(t, a.demo.admin, `{ `+l.list+`(first: 100) { nodes { id } } }`, nil).list(t, l.list+".nodes", "id")
 		alone := func(i int, window string) response {
 			return a.must(t, a.demo.admin, fmt.Sprintf(`{ `+l.one+`(id: %q) { `+page+` } }`, rows[i], window), nil)

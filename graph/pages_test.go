@@ -40,6 +40,8 @@ func (a *archive) longLists() []longList {
 		filtered("invoices of a customer and a rare status", "invoices", one+", status: VOID", true),
 		{"a customer's invoices", fmt.Sprintf(`{ customer(id: %q) { invoices`, a.demo.customerID) + page + ` }`, "customer.invoices", false},
 		{"a series' invoices", fmt.Sprintf(`{ invoiceSeries(id: %q) { invoices`, a.demo.seriesID) + page + ` }`, "invoiceSeries.invoices", false},
+		{"a series' periods", fmt.Sprintf(`{ invoiceSeries(id: %q) { periods`, a.demo.seriesID) + page + ` }`, "invoiceSeries.periods", false},
+		{"a series' changes", fmt.Sprintf(`{ invoiceSeries(id: %q) { changes`, a.demo.seriesID) + page + ` }`, "invoiceSeries.changes", false},
 		{"orders", `{ orders` + page, "orders", false},
 		filtered("orders of a status", "orders", "status: PAID", false),
 		filtered("orders of a rare status", "orders", "status: CANCELLED", true),
@@ -123,6 +125,10 @@ func (a *archive) middle(t testing.TB, cursor string) string {
 	switch string(list) {
 	case "number":
 		key = binary.BigEndian.AppendUint64(key[:8], uint64(a.n/2))
+	case "period":
+		key = binary.BigEndian.AppendUint64(nil, uint64(firstPeriod.AddDate(0, 0, a.n/2).Unix()))
+	case "change":
+		key = binary.BigEndian.AppendUint32(nil, uint32(a.n/2))
 	case "event":
 		var at ordering.EventKey
 		if err := json.Unmarshal(key, &at); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -105,16 +106,43 @@ var numberKeys = keys[invoicing.NumberKey]{
 	lowest:  invoicing.NumberKey{PeriodStart: domain.NewDate(1, time.January, 1)},
 	highest: invoicing.NumberKey{PeriodStart: domain.NewDate(9999, time.December, 31)},
 	write: func(k invoicing.NumberKey) []byte {
-		raw := binary.BigEndian.AppendUint64(nil, uint64(k.PeriodStart.Unix()))
-		return binary.BigEndian.AppendUint64(raw, uint64(k.Sequence))
+		return binary.BigEndian.AppendUint64(periodKeys.write(k.PeriodStart), uint64(k.Sequence))
 	},
 	read: func(raw []byte) (k invoicing.NumberKey, ok bool) {
 		if len(raw) != 16 {
 			return k, false
 		}
-		k.PeriodStart = domain.Date{Time: time.Unix(int64(binary.BigEndian.Uint64(raw)), 0).UTC()}
+		k.PeriodStart, ok = periodKeys.read(raw[:8])
 		k.Sequence = int64(binary.BigEndian.Uint64(raw[8:]))
-		return k, k.PeriodStart.Year() >= 1 && k.PeriodStart.Year() <= 9999
+		return k, ok
+	},
+}
+
+// periodKeys are the keys of a series' periods: their first days.
+var periodKeys = keys[domain.Date]{
+	list:    "period",
+	lowest:  domain.NewDate(1, time.January, 1),
+	highest: domain.NewDate(9999, time.December, 31),
+	write:   func(day domain.Date) []byte { return binary.BigEndian.AppendUint64(nil, uint64(day.Unix())) },
+	read: func(raw []byte) (day domain.Date, ok bool) {
+		if len(raw) != 8 {
+			return day, false
+		}
+		day = domain.Date{Time: time.Unix(int64(binary.BigEndian.Uint64(raw)), 0).UTC()}
+		return day, day.Year() >= 1 && day.Year() <= 9999
+	},
+}
+
+// changeKeys are the keys of a series' changes: their positions.
+var changeKeys = keys[int32]{
+	list: "change", lowest: 0, highest: math.MaxInt32,
+	write: func(position int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(position)) },
+	read: func(raw []byte) (position int32, ok bool) {
+		if len(raw) != 4 {
+			return 0, false
+		}
+		position = int32(binary.BigEndian.Uint32(raw))
+		return position, position >= 1
 	},
 }
 

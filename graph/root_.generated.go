@@ -347,6 +347,7 @@ type ComplexityRoot struct {
 	InvoiceSeries struct {
 		AllowedCharacters func(childComplexity int) int
 		Capacity          func(childComplexity int) int
+		Changes           func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		Code              func(childComplexity int) int
 		Counter           func(childComplexity int) int
 		CreatedAt         func(childComplexity int) int
@@ -357,6 +358,7 @@ type ComplexityRoot struct {
 		Invoices          func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		MaxLength         func(childComplexity int) int
 		MaxNumber         func(childComplexity int) int
+		Periods           func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		Preset            func(childComplexity int) int
 		Reset             func(childComplexity int) int
 		TimeZone          func(childComplexity int) int
@@ -765,6 +767,51 @@ type ComplexityRoot struct {
 		VoidedNumbers    func(childComplexity int) int
 	}
 
+	SeriesChangeRecord struct {
+		ChangedAt        func(childComplexity int) int
+		ChangedBy        func(childComplexity int) int
+		FirstNumber      func(childComplexity int) int
+		ImportedNumbers  func(childComplexity int) int
+		Kind             func(childComplexity int) int
+		LastNumber       func(childComplexity int) int
+		NextNumber       func(childComplexity int) int
+		NextNumberBefore func(childComplexity int) int
+		Period           func(childComplexity int) int
+		Position         func(childComplexity int) int
+		Reason           func(childComplexity int) int
+		SkippedNumbers   func(childComplexity int) int
+		VoidedNumbers    func(childComplexity int) int
+	}
+
+	SeriesChangeRecordConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	SeriesChangeRecordEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	SeriesPeriod struct {
+		ClosedAt    func(childComplexity int) int
+		FirstNumber func(childComplexity int) int
+		LastNumber  func(childComplexity int) int
+		PeriodStart func(childComplexity int) int
+	}
+
+	SeriesPeriodConnection struct {
+		Edges    func(childComplexity int) int
+		Nodes    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	SeriesPeriodEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	SeriesPresetRule struct {
 		AllowedCharacters func(childComplexity int) int
 		Capacity          func(childComplexity int) int
@@ -772,6 +819,7 @@ type ComplexityRoot struct {
 		FiscalYearStart   func(childComplexity int) int
 		Format            func(childComplexity int) int
 		MaxLength         func(childComplexity int) int
+		MaxLengthSource   func(childComplexity int) int
 		Preset            func(childComplexity int) int
 		Reset             func(childComplexity int) int
 		Source            func(childComplexity int) int
@@ -2067,6 +2115,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.InvoiceSeries.Capacity(childComplexity), true
+	case "InvoiceSeries.changes":
+		if e.ComplexityRoot.InvoiceSeries.Changes == nil {
+			break
+		}
+
+		args, err := ec.field_InvoiceSeries_changes_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.InvoiceSeries.Changes(childComplexity, args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
 	case "InvoiceSeries.code":
 		if e.ComplexityRoot.InvoiceSeries.Code == nil {
 			break
@@ -2132,6 +2191,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.InvoiceSeries.MaxNumber(childComplexity), true
+	case "InvoiceSeries.periods":
+		if e.ComplexityRoot.InvoiceSeries.Periods == nil {
+			break
+		}
+
+		args, err := ec.field_InvoiceSeries_periods_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.InvoiceSeries.Periods(childComplexity, args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
 	case "InvoiceSeries.preset":
 		if e.ComplexityRoot.InvoiceSeries.Preset == nil {
 			break
@@ -4043,6 +4113,174 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.SeriesChange.VoidedNumbers(childComplexity), true
 
+	case "SeriesChangeRecord.at":
+		if e.ComplexityRoot.SeriesChangeRecord.ChangedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecord.ChangedAt(childComplexity), true
+	case "SeriesChangeRecord.by":
+		if e.ComplexityRoot.SeriesChangeRecord.ChangedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecord.ChangedBy(childComplexity), true
+	case "SeriesChangeRecord.first":
+		if e.ComplexityRoot.SeriesChangeRecord.FirstNumber == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecord.FirstNumber(childComplexity), true
+	case "SeriesChangeRecord.imported":
+		if e.ComplexityRoot.SeriesChangeRecord.ImportedNumbers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecord.ImportedNumbers(childComplexity), true
+	case "SeriesChangeRecord.kind":
+		if e.ComplexityRoot.SeriesChangeRecord.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecord.Kind(childComplexity), true
+	case "SeriesChangeRecord.last":
+		if e.ComplexityRoot.SeriesChangeRecord.LastNumber == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecord.LastNumber(childComplexity), true
+	case "SeriesChangeRecord.nextNumber":
+		if e.ComplexityRoot.SeriesChangeRecord.NextNumber == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecord.NextNumber(childComplexity), true
+	case "SeriesChangeRecord.nextNumberBefore":
+		if e.ComplexityRoot.SeriesChangeRecord.NextNumberBefore == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecord.NextNumberBefore(childComplexity), true
+	case "SeriesChangeRecord.period":
+		if e.ComplexityRoot.SeriesChangeRecord.Period == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecord.Period(childComplexity), true
+	case "SeriesChangeRecord.position":
+		if e.ComplexityRoot.SeriesChangeRecord.Position == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecord.Position(childComplexity), true
+	case "SeriesChangeRecord.reason":
+		if e.ComplexityRoot.SeriesChangeRecord.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecord.Reason(childComplexity), true
+	case "SeriesChangeRecord.skipped":
+		if e.ComplexityRoot.SeriesChangeRecord.SkippedNumbers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecord.SkippedNumbers(childComplexity), true
+	case "SeriesChangeRecord.voidedElsewhere":
+		if e.ComplexityRoot.SeriesChangeRecord.VoidedNumbers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecord.VoidedNumbers(childComplexity), true
+
+	case "SeriesChangeRecordConnection.edges":
+		if e.ComplexityRoot.SeriesChangeRecordConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecordConnection.Edges(childComplexity), true
+	case "SeriesChangeRecordConnection.nodes":
+		if e.ComplexityRoot.SeriesChangeRecordConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecordConnection.Nodes(childComplexity), true
+	case "SeriesChangeRecordConnection.pageInfo":
+		if e.ComplexityRoot.SeriesChangeRecordConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecordConnection.PageInfo(childComplexity), true
+
+	case "SeriesChangeRecordEdge.cursor":
+		if e.ComplexityRoot.SeriesChangeRecordEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecordEdge.Cursor(childComplexity), true
+	case "SeriesChangeRecordEdge.node":
+		if e.ComplexityRoot.SeriesChangeRecordEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesChangeRecordEdge.Node(childComplexity), true
+
+	case "SeriesPeriod.closedAt":
+		if e.ComplexityRoot.SeriesPeriod.ClosedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPeriod.ClosedAt(childComplexity), true
+	case "SeriesPeriod.first":
+		if e.ComplexityRoot.SeriesPeriod.FirstNumber == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPeriod.FirstNumber(childComplexity), true
+	case "SeriesPeriod.last":
+		if e.ComplexityRoot.SeriesPeriod.LastNumber == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPeriod.LastNumber(childComplexity), true
+	case "SeriesPeriod.start":
+		if e.ComplexityRoot.SeriesPeriod.PeriodStart == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPeriod.PeriodStart(childComplexity), true
+
+	case "SeriesPeriodConnection.edges":
+		if e.ComplexityRoot.SeriesPeriodConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPeriodConnection.Edges(childComplexity), true
+	case "SeriesPeriodConnection.nodes":
+		if e.ComplexityRoot.SeriesPeriodConnection.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPeriodConnection.Nodes(childComplexity), true
+	case "SeriesPeriodConnection.pageInfo":
+		if e.ComplexityRoot.SeriesPeriodConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPeriodConnection.PageInfo(childComplexity), true
+
+	case "SeriesPeriodEdge.cursor":
+		if e.ComplexityRoot.SeriesPeriodEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPeriodEdge.Cursor(childComplexity), true
+	case "SeriesPeriodEdge.node":
+		if e.ComplexityRoot.SeriesPeriodEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPeriodEdge.Node(childComplexity), true
+
 	case "SeriesPresetRule.allowedCharacters":
 		if e.ComplexityRoot.SeriesPresetRule.AllowedCharacters == nil {
 			break
@@ -4079,6 +4317,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.SeriesPresetRule.MaxLength(childComplexity), true
+	case "SeriesPresetRule.maxLengthSource":
+		if e.ComplexityRoot.SeriesPresetRule.MaxLengthSource == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesPresetRule.MaxLengthSource(childComplexity), true
 	case "SeriesPresetRule.preset":
 		if e.ComplexityRoot.SeriesPresetRule.Preset == nil {
 			break
@@ -5130,6 +5374,10 @@ func (ec *executionContext) childFields_InvoiceSeries(ctx context.Context, field
 		return ec.fieldContext_InvoiceSeries_counter(ctx, field)
 	case "invoices":
 		return ec.fieldContext_InvoiceSeries_invoices(ctx, field)
+	case "periods":
+		return ec.fieldContext_InvoiceSeries_periods(ctx, field)
+	case "changes":
+		return ec.fieldContext_InvoiceSeries_changes(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_InvoiceSeries_createdAt(ctx, field)
 	}
@@ -5746,6 +5994,96 @@ func (ec *executionContext) childFields_SeriesChange(ctx context.Context, field 
 	return nil, fmt.Errorf("no field named %q was found under type SeriesChange", field.Name)
 }
 
+func (ec *executionContext) childFields_SeriesChangeRecord(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "position":
+		return ec.fieldContext_SeriesChangeRecord_position(ctx, field)
+	case "kind":
+		return ec.fieldContext_SeriesChangeRecord_kind(ctx, field)
+	case "period":
+		return ec.fieldContext_SeriesChangeRecord_period(ctx, field)
+	case "first":
+		return ec.fieldContext_SeriesChangeRecord_first(ctx, field)
+	case "last":
+		return ec.fieldContext_SeriesChangeRecord_last(ctx, field)
+	case "imported":
+		return ec.fieldContext_SeriesChangeRecord_imported(ctx, field)
+	case "voidedElsewhere":
+		return ec.fieldContext_SeriesChangeRecord_voidedElsewhere(ctx, field)
+	case "skipped":
+		return ec.fieldContext_SeriesChangeRecord_skipped(ctx, field)
+	case "nextNumberBefore":
+		return ec.fieldContext_SeriesChangeRecord_nextNumberBefore(ctx, field)
+	case "nextNumber":
+		return ec.fieldContext_SeriesChangeRecord_nextNumber(ctx, field)
+	case "reason":
+		return ec.fieldContext_SeriesChangeRecord_reason(ctx, field)
+	case "by":
+		return ec.fieldContext_SeriesChangeRecord_by(ctx, field)
+	case "at":
+		return ec.fieldContext_SeriesChangeRecord_at(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SeriesChangeRecord", field.Name)
+}
+
+func (ec *executionContext) childFields_SeriesChangeRecordConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_SeriesChangeRecordConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_SeriesChangeRecordConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_SeriesChangeRecordConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SeriesChangeRecordConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_SeriesChangeRecordEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_SeriesChangeRecordEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_SeriesChangeRecordEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SeriesChangeRecordEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_SeriesPeriod(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "start":
+		return ec.fieldContext_SeriesPeriod_start(ctx, field)
+	case "first":
+		return ec.fieldContext_SeriesPeriod_first(ctx, field)
+	case "last":
+		return ec.fieldContext_SeriesPeriod_last(ctx, field)
+	case "closedAt":
+		return ec.fieldContext_SeriesPeriod_closedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SeriesPeriod", field.Name)
+}
+
+func (ec *executionContext) childFields_SeriesPeriodConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_SeriesPeriodConnection_edges(ctx, field)
+	case "nodes":
+		return ec.fieldContext_SeriesPeriodConnection_nodes(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_SeriesPeriodConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SeriesPeriodConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_SeriesPeriodEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_SeriesPeriodEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_SeriesPeriodEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SeriesPeriodEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_SeriesPresetRule(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "preset":
@@ -5764,6 +6102,8 @@ func (ec *executionContext) childFields_SeriesPresetRule(ctx context.Context, fi
 		return ec.fieldContext_SeriesPresetRule_timeZone(ctx, field)
 	case "maxLength":
 		return ec.fieldContext_SeriesPresetRule_maxLength(ctx, field)
+	case "maxLengthSource":
+		return ec.fieldContext_SeriesPresetRule_maxLengthSource(ctx, field)
 	case "allowedCharacters":
 		return ec.fieldContext_SeriesPresetRule_allowedCharacters(ctx, field)
 	case "capacity":

@@ -24,13 +24,91 @@ import (
 type InvoiceSeriesResolver interface {
 	Counter(ctx context.Context, objs []*sqlc.InvoiceSeries) ([]*sqlc.SeriesCounter, error)
 	Invoices(ctx context.Context, objs []*sqlc.InvoiceSeries, first *int32, after *string, last *int32, before *string) ([]*model.InvoiceConnection, error)
+	Periods(ctx context.Context, objs []*sqlc.InvoiceSeries, first *int32, after *string, last *int32, before *string) ([]*model.SeriesPeriodConnection, error)
+	Changes(ctx context.Context, objs []*sqlc.InvoiceSeries, first *int32, after *string, last *int32, before *string) ([]*model.SeriesChangeRecordConnection, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
 
 // region    ***************************** args.gotpl *****************************
 
+func (ec *executionContext) field_InvoiceSeries_changes_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int32, error) {
+			return ec.unmarshalOInt2ᚖint32(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int32, error) {
+			return ec.unmarshalOInt2ᚖint32(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
+	return args, nil
+}
+
 func (ec *executionContext) field_InvoiceSeries_invoices_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (*int32, error) {
+			return ec.unmarshalOInt2ᚖint32(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "last",
+		func(ctx context.Context, v any) (*int32, error) {
+			return ec.unmarshalOInt2ᚖint32(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["last"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "before",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["before"] = arg3
+	return args, nil
+}
+
+func (ec *executionContext) field_InvoiceSeries_periods_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
@@ -557,6 +635,140 @@ func (ec *executionContext) resolveBatch_InvoiceSeries_invoices(ctx context.Cont
 	)
 }
 
+func (ec *executionContext) _InvoiceSeries_periods(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceSeries_periods(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.resolveBatch_InvoiceSeries_periods(ctx, field, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.SeriesPeriodConnection) graphql.Marshaler {
+			return ec.marshalOSeriesPeriodConnection2ᚖcountersignᚋgraphᚋmodelᚐSeriesPeriodConnection(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceSeries_periods(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InvoiceSeries",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SeriesPeriodConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_InvoiceSeries_periods_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+func (ec *executionContext) resolveBatch_InvoiceSeries_periods(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (any, error) {
+	resolver := ec.Resolvers.InvoiceSeries()
+	fc := graphql.GetFieldContext(ctx)
+	if batch, ok := graphql.BatchParentsFor[*sqlc.InvoiceSeries](ctx, "InvoiceSeries"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.Periods(ctx, batch.Parents, fc.Args["first"].(*int32), fc.Args["after"].(*string), fc.Args["last"].(*int32), fc.Args["before"].(*string))
+		})
+		return graphql.ResolveBatchGroupResult[*model.SeriesPeriodConnection](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"InvoiceSeries.periods",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.Periods(ctx, []*sqlc.InvoiceSeries{obj}, fc.Args["first"].(*int32), fc.Args["after"].(*string), fc.Args["last"].(*int32), fc.Args["before"].(*string))
+	return graphql.ResolveBatchSingleResult[*model.SeriesPeriodConnection](
+		ctx,
+		results,
+		err,
+		"InvoiceSeries.periods",
+	)
+}
+
+func (ec *executionContext) _InvoiceSeries_changes(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InvoiceSeries_changes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.resolveBatch_InvoiceSeries_changes(ctx, field, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.SeriesChangeRecordConnection) graphql.Marshaler {
+			return ec.marshalOSeriesChangeRecordConnection2ᚖcountersignᚋgraphᚋmodelᚐSeriesChangeRecordConnection(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_InvoiceSeries_changes(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "InvoiceSeries",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SeriesChangeRecordConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_InvoiceSeries_changes_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+func (ec *executionContext) resolveBatch_InvoiceSeries_changes(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (any, error) {
+	resolver := ec.Resolvers.InvoiceSeries()
+	fc := graphql.GetFieldContext(ctx)
+	if batch, ok := graphql.BatchParentsFor[*sqlc.InvoiceSeries](ctx, "InvoiceSeries"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.Changes(ctx, batch.Parents, fc.Args["first"].(*int32), fc.Args["after"].(*string), fc.Args["last"].(*int32), fc.Args["before"].(*string))
+		})
+		return graphql.ResolveBatchGroupResult[*model.SeriesChangeRecordConnection](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"InvoiceSeries.changes",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.Changes(ctx, []*sqlc.InvoiceSeries{obj}, fc.Args["first"].(*int32), fc.Args["after"].(*string), fc.Args["last"].(*int32), fc.Args["before"].(*string))
+	return graphql.ResolveBatchSingleResult[*model.SeriesChangeRecordConnection](
+		ctx,
+		results,
+		err,
+		"InvoiceSeries.changes",
+	)
+}
+
 func (ec *executionContext) _InvoiceSeries_createdAt(ctx context.Context, field graphql.CollectedField, obj *sqlc.InvoiceSeries) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -915,6 +1127,249 @@ func (ec *executionContext) fieldContext_PresetViolatedError_source(_ context.Co
 	return graphql.NewScalarFieldContext("PresetViolatedError", field, false, false, "String")
 }
 
+func (ec *executionContext) _SeriesPeriod_start(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesPeriod) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPeriod_start(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PeriodStart, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v domain.Date) graphql.Marshaler {
+			return ec.marshalNDate2countersignᚋinternalᚋdomainᚐDate(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPeriod_start(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPeriod", field, false, false, "Date")
+}
+
+func (ec *executionContext) _SeriesPeriod_first(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesPeriod) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPeriod_first(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FirstNumber, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPeriod_first(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPeriod", field, false, false, "BigInt")
+}
+
+func (ec *executionContext) _SeriesPeriod_last(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesPeriod) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPeriod_last(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LastNumber, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPeriod_last(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPeriod", field, false, false, "BigInt")
+}
+
+func (ec *executionContext) _SeriesPeriod_closedAt(ctx context.Context, field graphql.CollectedField, obj *sqlc.SeriesPeriod) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPeriod_closedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ClosedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPeriod_closedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPeriod", field, false, false, "DateTime")
+}
+
+func (ec *executionContext) _SeriesPeriodConnection_edges(ctx context.Context, field graphql.CollectedField, obj *model.SeriesPeriodConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPeriodConnection_edges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Edges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.SeriesPeriodEdge) graphql.Marshaler {
+			return ec.marshalNSeriesPeriodEdge2ᚕᚖcountersignᚋgraphᚋmodelᚐSeriesPeriodEdgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPeriodConnection_edges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SeriesPeriodConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SeriesPeriodEdge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SeriesPeriodConnection_nodes(ctx context.Context, field graphql.CollectedField, obj *model.SeriesPeriodConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPeriodConnection_nodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Nodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*sqlc.SeriesPeriod) graphql.Marshaler {
+			return ec.marshalNSeriesPeriod2ᚕᚖcountersignᚋsqlcᚐSeriesPeriodᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPeriodConnection_nodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SeriesPeriodConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SeriesPeriod(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SeriesPeriodConnection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *model.SeriesPeriodConnection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPeriodConnection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2ᚖcountersignᚋgraphᚋmodelᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPeriodConnection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SeriesPeriodConnection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SeriesPeriodEdge_cursor(ctx context.Context, field graphql.CollectedField, obj *model.SeriesPeriodEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPeriodEdge_cursor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Cursor, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPeriodEdge_cursor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPeriodEdge", field, false, false, "String")
+}
+
+func (ec *executionContext) _SeriesPeriodEdge_node(ctx context.Context, field graphql.CollectedField, obj *model.SeriesPeriodEdge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPeriodEdge_node(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Node, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *sqlc.SeriesPeriod) graphql.Marshaler {
+			return ec.marshalNSeriesPeriod2ᚖcountersignᚋsqlcᚐSeriesPeriod(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPeriodEdge_node(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SeriesPeriodEdge",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SeriesPeriod(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _SeriesPresetRule_preset(ctx context.Context, field graphql.CollectedField, obj *domain.PresetRule) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1097,6 +1552,29 @@ func (ec *executionContext) _SeriesPresetRule_maxLength(ctx context.Context, fie
 }
 func (ec *executionContext) fieldContext_SeriesPresetRule_maxLength(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("SeriesPresetRule", field, false, false, "Int")
+}
+
+func (ec *executionContext) _SeriesPresetRule_maxLengthSource(ctx context.Context, field graphql.CollectedField, obj *domain.PresetRule) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesPresetRule_maxLengthSource(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MaxLengthSource, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesPresetRule_maxLengthSource(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesPresetRule", field, false, false, "String")
 }
 
 func (ec *executionContext) _SeriesPresetRule_allowedCharacters(ctx context.Context, field graphql.CollectedField, obj *domain.PresetRule) (ret graphql.Marshaler) {
@@ -1418,6 +1896,18 @@ func (ec *executionContext) _InvoiceSeries(ctx context.Context, sel ast.Selectio
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._InvoiceSeries_invoices(ctx, field, obj)
 				})
+		case "periods":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._InvoiceSeries_periods(ctx, field, obj)
+				})
+		case "changes":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, false,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._InvoiceSeries_changes(ctx, field, obj)
+				})
 		case "createdAt":
 			out.Values[i] = ec._InvoiceSeries_createdAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1617,6 +2107,135 @@ func (ec *executionContext) _PresetViolatedError(ctx context.Context, sel ast.Se
 	return out
 }
 
+var seriesPeriodImplementors = []string{"SeriesPeriod"}
+
+func (ec *executionContext) _SeriesPeriod(ctx context.Context, sel ast.SelectionSet, obj *sqlc.SeriesPeriod) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, seriesPeriodImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SeriesPeriod")
+		case "start":
+			out.Values[i] = ec._SeriesPeriod_start(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "first":
+			out.Values[i] = ec._SeriesPeriod_first(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "last":
+			out.Values[i] = ec._SeriesPeriod_last(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "closedAt":
+			out.Values[i] = ec._SeriesPeriod_closedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var seriesPeriodConnectionImplementors = []string{"SeriesPeriodConnection"}
+
+func (ec *executionContext) _SeriesPeriodConnection(ctx context.Context, sel ast.SelectionSet, obj *model.SeriesPeriodConnection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, seriesPeriodConnectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SeriesPeriodConnection")
+		case "edges":
+			out.Values[i] = ec._SeriesPeriodConnection_edges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "nodes":
+			out.Values[i] = ec._SeriesPeriodConnection_nodes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._SeriesPeriodConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var seriesPeriodEdgeImplementors = []string{"SeriesPeriodEdge"}
+
+func (ec *executionContext) _SeriesPeriodEdge(ctx context.Context, sel ast.SelectionSet, obj *model.SeriesPeriodEdge) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, seriesPeriodEdgeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SeriesPeriodEdge")
+		case "cursor":
+			out.Values[i] = ec._SeriesPeriodEdge_cursor(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "node":
+			out.Values[i] = ec._SeriesPeriodEdge_node(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var seriesPresetRuleImplementors = []string{"SeriesPresetRule"}
 
 func (ec *executionContext) _SeriesPresetRule(ctx context.Context, sel ast.SelectionSet, obj *domain.PresetRule) graphql.Marshaler {
@@ -1666,6 +2285,11 @@ func (ec *executionContext) _SeriesPresetRule(ctx context.Context, sel ast.Selec
 		case "maxLength":
 			out.Values[i] = ec._SeriesPresetRule_maxLength(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "maxLengthSource":
+			out.Values[i] = ec._SeriesPresetRule_maxLengthSource(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "allowedCharacters":
@@ -1796,6 +2420,54 @@ func (ec *executionContext) marshalNSeriesDocument2countersignᚋinternalᚋdoma
 	return res
 }
 
+func (ec *executionContext) marshalNSeriesPeriod2ᚕᚖcountersignᚋsqlcᚐSeriesPeriodᚄ(ctx context.Context, sel ast.SelectionSet, v []*sqlc.SeriesPeriod) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNSeriesPeriod2ᚖcountersignᚋsqlcᚐSeriesPeriod(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNSeriesPeriod2ᚖcountersignᚋsqlcᚐSeriesPeriod(ctx context.Context, sel ast.SelectionSet, v *sqlc.SeriesPeriod) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "SeriesPeriod!")
+		return graphql.Null
+	}
+	return ec._SeriesPeriod(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNSeriesPeriodEdge2ᚕᚖcountersignᚋgraphᚋmodelᚐSeriesPeriodEdgeᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.SeriesPeriodEdge) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNSeriesPeriodEdge2ᚖcountersignᚋgraphᚋmodelᚐSeriesPeriodEdge(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNSeriesPeriodEdge2ᚖcountersignᚋgraphᚋmodelᚐSeriesPeriodEdge(ctx context.Context, sel ast.SelectionSet, v *model.SeriesPeriodEdge) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "SeriesPeriodEdge!")
+		return graphql.Null
+	}
+	return ec._SeriesPeriodEdge(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNSeriesPreset2countersignᚋinternalᚋdomainᚐSeriesPreset(ctx context.Context, v any) (domain.SeriesPreset, error) {
 	tmp, err := scalar.UnmarshalString(v)
 	res := domain.SeriesPreset(tmp)
@@ -1907,6 +2579,13 @@ func (ec *executionContext) marshalOSeriesDocument2ᚖcountersignᚋinternalᚋd
 	_ = ctx
 	res := scalar.MarshalString(string(*v))
 	return res
+}
+
+func (ec *executionContext) marshalOSeriesPeriodConnection2ᚖcountersignᚋgraphᚋmodelᚐSeriesPeriodConnection(ctx context.Context, sel ast.SelectionSet, v *model.SeriesPeriodConnection) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._SeriesPeriodConnection(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOSeriesPreset2ᚖcountersignᚋinternalᚋdomainᚐSeriesPreset(ctx context.Context, v any) (*domain.SeriesPreset, error) {

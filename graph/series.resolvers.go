@@ -25,6 +25,16 @@ func (r *invoiceSeriesResolver) Invoices(ctx context.Context, objs []*sqlc.Invoi
 	return r.numbersOf(ctx, objs, window{first, after, last, before})
 }
 
+// Periods is the batch resolver for the periods field.
+func (r *invoiceSeriesResolver) Periods(ctx context.Context, objs []*sqlc.InvoiceSeries, first *int32, after *string, last *int32, before *string) ([]*model.SeriesPeriodConnection, error) {
+	return r.periodsOf(ctx, objs, window{first, after, last, before})
+}
+
+// Changes is the batch resolver for the changes field.
+func (r *invoiceSeriesResolver) Changes(ctx context.Context, objs []*sqlc.InvoiceSeries, first *int32, after *string, last *int32, before *string) ([]*model.SeriesChangeRecordConnection, error) {
+	return r.changesOf(ctx, objs, window{first, after, last, before})
+}
+
 // CreateInvoiceSeries is the resolver for the createInvoiceSeries field.
 func (r *mutationResolver) CreateInvoiceSeries(ctx context.Context, input invoicing.CreateInvoiceSeriesInput) (*model.CreateInvoiceSeriesPayload, error) {
 	out, err := r.Invoicing.CreateSeries(ctx, caller(ctx), input)

@@ -1,6 +1,7 @@
 package graph_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -83,12 +84,15 @@ func TestASeriesThatWouldGoWrongIsRefused(t *testing.T) {
 func TestPresetsAreOffered(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	r := a.must(t, a.demo.service, `{ seriesPresets { preset source summary format reset fiscalYearStartMonth timeZone maxLength allowedCharacters capacity creditNotesInOwnSeries } }`, nil)
+	r := a.must(t, a.demo.service, `{ seriesPresets { preset source summary format reset fiscalYearStartMonth timeZone maxLength maxLengthSource allowedCharacters capacity creditNotesInOwnSeries } }`, nil)
 	presets := r.list(t, "seriesPresets", "preset")
 	if len(presets) != 6 {
 		t.Fatalf("the presets are %v", presets)
 	}
-	for _, preset := range presets {
+	for i, preset := range presets {
+		if source := r.at(t, fmt.Sprintf("seriesPresets.%d.maxLengthSource", i)); (source == nil) != (preset == "EU" || preset == "FRANCE" || preset == "GERMANY") {
+			t.Errorf("the length of %s comes from %v", preset, source)
+		}
 		r := a.must(t, a.demo.admin, makeSeries, vars{"input": vars{"code": preset[:2], "preset": preset}})
 		if got := r.text(t, "createInvoiceSeries.series.preset"); got != preset {
 			t.Errorf("made by %s: %s", preset, got)

@@ -32,6 +32,7 @@ type tenant struct {
 	tokenID, spareTokenID    string // of tokens that nobody presents
 	customerVersion          string // as it was made
 	draftID                  string // of customerID; not from the start
+	monthlySeriesID          string // imported month by month; not from the start
 }
 
 func (a *api) newTenant(t testing.TB, tokens *auth.Tokens, handle string) *tenant {
@@ -155,8 +156,30 @@ func (a *api) fill(t *testing.T, of *tenant, n int) {
 		}
 		a.receive(t, payment.Event{ID: fmt.Sprintf("evt-%04d", i), Reference: of.orderID, Fact: domain.Fact{Kind: domain.FactFailed, PaymentID: "late"}})
 	}
+	of.monthlySeriesID = a.monthly(t, of, "MONTHLY", n).String()
 	// Several come at one moment.
 	a.db.Exec(t, `UPDATE ops.payment_events SET received_at = date_trunc('second', received_at)`)
+}
+
+// monthly makes a series that has left n months, in each of which a number was imported, as in the one
+// that it is in.
+func (a *api) monthly(t testing.TB, of *tenant, code string, n int) domain.SeriesID {
+	t.Helper()
+	caller := auth.Caller{TenantID: of.id, Role: domain.RoleAdmin}
+	series, err := a.service.CreateSeries(t.Context(), caller, invoicing.CreateInvoiceSeriesInput{Code: code, Reset: new(domain.ResetMonthly)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n + 1 {
+		_, err := a.service.ImportNumbers(t.Context(), caller, invoicing.ImportNumbersInput{
+			SeriesID: series.Value.ID, Period: new(domain.NewDate(2010, time.January+time.Month(i), 1)),
+			Numbers: &[]domain.ImportedNumber{{Number: new(int64(1))}}, Reason: fmt.Sprint("month ", i), DryRun: new(false),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return series.Value.ID
 }
 
 // receive takes a webhook in.

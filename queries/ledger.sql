@@ -142,6 +142,31 @@ SELECT * FROM series_periods
 WHERE tenant_id = @tenant_id AND series_id = @series_id
 ORDER BY period_start;
 
+-- name: ListPeriodsOfSeries :many
+-- A page for each of the series, of the periods that it has left.
+SELECT series_periods.* FROM invoice_series parent
+CROSS JOIN LATERAL (
+    SELECT * FROM series_periods r
+    WHERE r.tenant_id = @tenant_id AND r.series_id = parent.id
+      AND r.period_start > @after_period::date AND r.period_start < @before_period::date
+    ORDER BY r.period_start
+    LIMIT @row_limit
+) AS series_periods
+WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('series_ids'))
+ORDER BY series_periods.series_id, series_periods.period_start;
+
+-- name: ListPeriodsOfSeriesBackward :many
+SELECT series_periods.* FROM invoice_series parent
+CROSS JOIN LATERAL (
+    SELECT * FROM series_periods r
+    WHERE r.tenant_id = @tenant_id AND r.series_id = parent.id
+      AND r.period_start > @after_period::date AND r.period_start < @before_period::date
+    ORDER BY r.period_start DESC
+    LIMIT @row_limit
+) AS series_periods
+WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('series_ids'))
+ORDER BY series_periods.series_id, series_periods.period_start DESC;
+
 -- name: FindSeriesPeriod :one
 SELECT * FROM series_periods
 WHERE tenant_id = @tenant_id AND series_id = @series_id AND period_start = @period_start;
@@ -212,6 +237,31 @@ RETURNING *;
 
 -- name: FindSeriesChange :one
 SELECT * FROM series_changes WHERE tenant_id = @tenant_id AND operation_id = @operation_id;
+
+-- name: ListChangesOfSeries :many
+-- A page for each of the series, of the changes that were made of it.
+SELECT series_changes.* FROM invoice_series parent
+CROSS JOIN LATERAL (
+    SELECT * FROM series_changes r
+    WHERE r.tenant_id = @tenant_id AND r.series_id = parent.id
+      AND r.position > @after_position::integer AND r.position < @before_position::integer
+    ORDER BY r.position
+    LIMIT @row_limit
+) AS series_changes
+WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('series_ids'))
+ORDER BY series_changes.series_id, series_changes.position;
+
+-- name: ListChangesOfSeriesBackward :many
+SELECT series_changes.* FROM invoice_series parent
+CROSS JOIN LATERAL (
+    SELECT * FROM series_changes r
+    WHERE r.tenant_id = @tenant_id AND r.series_id = parent.id
+      AND r.position > @after_position::integer AND r.position < @before_position::integer
+    ORDER BY r.position DESC
+    LIMIT @row_limit
+) AS series_changes
+WHERE parent.tenant_id = @tenant_id AND parent.id = ANY(sqlc.slice('series_ids'))
+ORDER BY series_changes.series_id, series_changes.position DESC;
 
 -- name: ListEntriesOfChange :many
 SELECT * FROM series_entries

@@ -349,6 +349,139 @@ func (q *Queries) LastSeriesChange(ctx context.Context, arg LastSeriesChangePara
 	return position, err
 }
 
+const listChangesOfSeries = `-- name: ListChangesOfSeries :many
+SELECT series_changes.tenant_id, series_changes.series_id, series_changes.position, series_changes.id, series_changes.kind, series_changes.period_start, series_changes.first_number, series_changes.last_number, series_changes.imported_numbers, series_changes.voided_numbers, series_changes.skipped_numbers, series_changes.next_number_before, series_changes.next_number, series_changes.reason, series_changes.operation_id, series_changes.operation_fingerprint, series_changes.changed_by, series_changes.changed_at FROM invoice_series parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, series_id, position, id, kind, period_start, first_number, last_number, imported_numbers, voided_numbers, skipped_numbers, next_number_before, next_number, reason, operation_id, operation_fingerprint, changed_by, changed_at FROM series_changes r
+    WHERE r.tenant_id = $1 AND r.series_id = parent.id
+      AND r.position > $2::integer AND r.position < $3::integer
+    ORDER BY r.position
+    LIMIT $4
+) AS series_changes
+WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
+ORDER BY series_changes.series_id, series_changes.position
+`
+
+type ListChangesOfSeriesParams struct {
+	TenantID       domain.TenantID
+	AfterPosition  int32
+	BeforePosition int32
+	RowLimit       int32
+	SeriesIds      []domain.SeriesID
+}
+
+// A page for each of the series, of the changes that were made of it.
+func (q *Queries) ListChangesOfSeries(ctx context.Context, arg ListChangesOfSeriesParams) ([]*SeriesChange, error) {
+	rows, err := q.db.Query(ctx, listChangesOfSeries,
+		arg.TenantID,
+		arg.AfterPosition,
+		arg.BeforePosition,
+		arg.RowLimit,
+		arg.SeriesIds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*SeriesChange{}
+	for rows.Next() {
+		var i SeriesChange
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.SeriesID,
+			&i.Position,
+			&i.ID,
+			&i.Kind,
+			&i.PeriodStart,
+			&i.FirstNumber,
+			&i.LastNumber,
+			&i.ImportedNumbers,
+			&i.VoidedNumbers,
+			&i.SkippedNumbers,
+			&i.NextNumberBefore,
+			&i.NextNumber,
+			&i.Reason,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.ChangedBy,
+			&i.ChangedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listChangesOfSeriesBackward = `-- name: ListChangesOfSeriesBackward :many
+SELECT series_changes.tenant_id, series_changes.series_id, series_changes.position, series_changes.id, series_changes.kind, series_changes.period_start, series_changes.first_number, series_changes.last_number, series_changes.imported_numbers, series_changes.voided_numbers, series_changes.skipped_numbers, series_changes.next_number_before, series_changes.next_number, series_changes.reason, series_changes.operation_id, series_changes.operation_fingerprint, series_changes.changed_by, series_changes.changed_at FROM invoice_series parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, series_id, position, id, kind, period_start, first_number, last_number, imported_numbers, voided_numbers, skipped_numbers, next_number_before, next_number, reason, operation_id, operation_fingerprint, changed_by, changed_at FROM series_changes r
+    WHERE r.tenant_id = $1 AND r.series_id = parent.id
+      AND r.position > $2::integer AND r.position < $3::integer
+    ORDER BY r.position DESC
+    LIMIT $4
+) AS series_changes
+WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
+ORDER BY series_changes.series_id, series_changes.position DESC
+`
+
+type ListChangesOfSeriesBackwardParams struct {
+	TenantID       domain.TenantID
+	AfterPosition  int32
+	BeforePosition int32
+	RowLimit       int32
+	SeriesIds      []domain.SeriesID
+}
+
+func (q *Queries) ListChangesOfSeriesBackward(ctx context.Context, arg ListChangesOfSeriesBackwardParams) ([]*SeriesChange, error) {
+	rows, err := q.db.Query(ctx, listChangesOfSeriesBackward,
+		arg.TenantID,
+		arg.AfterPosition,
+		arg.BeforePosition,
+		arg.RowLimit,
+		arg.SeriesIds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*SeriesChange{}
+	for rows.Next() {
+		var i SeriesChange
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.SeriesID,
+			&i.Position,
+			&i.ID,
+			&i.Kind,
+			&i.PeriodStart,
+			&i.FirstNumber,
+			&i.LastNumber,
+			&i.ImportedNumbers,
+			&i.VoidedNumbers,
+			&i.SkippedNumbers,
+			&i.NextNumberBefore,
+			&i.NextNumber,
+			&i.Reason,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.ChangedBy,
+			&i.ChangedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listEntriesOfChange = `-- name: ListEntriesOfChange :many
 SELECT tenant_id, series_id, period_start, first_number, last_number, change_id, state, issue_date, reference, reason FROM series_entries
 WHERE tenant_id = $1 AND series_id = $2 AND period_start = $3
@@ -554,6 +687,115 @@ func (q *Queries) ListLedgerBackward(ctx context.Context, arg ListLedgerBackward
 			&i.Reference,
 			&i.InvoiceID,
 			&i.Number,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listPeriodsOfSeries = `-- name: ListPeriodsOfSeries :many
+SELECT series_periods.tenant_id, series_periods.series_id, series_periods.period_start, series_periods.first_number, series_periods.last_number, series_periods.closed_at FROM invoice_series parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, series_id, period_start, first_number, last_number, closed_at FROM series_periods r
+    WHERE r.tenant_id = $1 AND r.series_id = parent.id
+      AND r.period_start > $2::date AND r.period_start < $3::date
+    ORDER BY r.period_start
+    LIMIT $4
+) AS series_periods
+WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
+ORDER BY series_periods.series_id, series_periods.period_start
+`
+
+type ListPeriodsOfSeriesParams struct {
+	TenantID     domain.TenantID
+	AfterPeriod  domain.Date
+	BeforePeriod domain.Date
+	RowLimit     int32
+	SeriesIds    []domain.SeriesID
+}
+
+// A page for each of the series, of the periods that it has left.
+func (q *Queries) ListPeriodsOfSeries(ctx context.Context, arg ListPeriodsOfSeriesParams) ([]*SeriesPeriod, error) {
+	rows, err := q.db.Query(ctx, listPeriodsOfSeries,
+		arg.TenantID,
+		arg.AfterPeriod,
+		arg.BeforePeriod,
+		arg.RowLimit,
+		arg.SeriesIds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*SeriesPeriod{}
+	for rows.Next() {
+		var i SeriesPeriod
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.SeriesID,
+			&i.PeriodStart,
+			&i.FirstNumber,
+			&i.LastNumber,
+			&i.ClosedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listPeriodsOfSeriesBackward = `-- name: ListPeriodsOfSeriesBackward :many
+SELECT series_periods.tenant_id, series_periods.series_id, series_periods.period_start, series_periods.first_number, series_periods.last_number, series_periods.closed_at FROM invoice_series parent
+CROSS JOIN LATERAL (
+    SELECT tenant_id, series_id, period_start, first_number, last_number, closed_at FROM series_periods r
+    WHERE r.tenant_id = $1 AND r.series_id = parent.id
+      AND r.period_start > $2::date AND r.period_start < $3::date
+    ORDER BY r.period_start DESC
+    LIMIT $4
+) AS series_periods
+WHERE parent.tenant_id = $1 AND parent.id = ANY($5)
+ORDER BY series_periods.series_id, series_periods.period_start DESC
+`
+
+type ListPeriodsOfSeriesBackwardParams struct {
+	TenantID     domain.TenantID
+	AfterPeriod  domain.Date
+	BeforePeriod domain.Date
+	RowLimit     int32
+	SeriesIds    []domain.SeriesID
+}
+
+func (q *Queries) ListPeriodsOfSeriesBackward(ctx context.Context, arg ListPeriodsOfSeriesBackwardParams) ([]*SeriesPeriod, error) {
+	rows, err := q.db.Query(ctx, listPeriodsOfSeriesBackward,
+		arg.TenantID,
+		arg.AfterPeriod,
+		arg.BeforePeriod,
+		arg.RowLimit,
+		arg.SeriesIds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*SeriesPeriod{}
+	for rows.Next() {
+		var i SeriesPeriod
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.SeriesID,
+			&i.PeriodStart,
+			&i.FirstNumber,
+			&i.LastNumber,
+			&i.ClosedAt,
 		); err != nil {
 			return nil, err
 		}

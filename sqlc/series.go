@@ -28,3 +28,12 @@ func (c *SeriesCounter) CurrentPeriod() *domain.Date {
 	}
 	return &c.PeriodStart
 }
+
+// Period is the first day of the period that was changed; nil where the series never resets, or had no
+// number yet.
+func (c *SeriesChange) Period() *domain.Date {
+	if c.PeriodStart == domain.UnusedPeriod {
+		return nil
+	}
+	return &c.PeriodStart
+}

@@ -441,6 +441,42 @@ type RotateAccessTokenPayload struct {
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
+// A page of changes.
+type SeriesChangeRecordConnection struct {
+	// The rows with their cursors.
+	Edges []*SeriesChangeRecordEdge `json:"edges"`
+	// The rows.
+	Nodes []*sqlc.SeriesChange `json:"nodes"`
+	// Where the page lies.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A change in a list.
+type SeriesChangeRecordEdge struct {
+	// Where the row stands in the list; opaque.
+	Cursor string `json:"cursor"`
+	// The change.
+	Node *sqlc.SeriesChange `json:"node"`
+}
+
+// A page of periods.
+type SeriesPeriodConnection struct {
+	// The rows with their cursors.
+	Edges []*SeriesPeriodEdge `json:"edges"`
+	// The rows.
+	Nodes []*sqlc.SeriesPeriod `json:"nodes"`
+	// Where the page lies.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A period in a list.
+type SeriesPeriodEdge struct {
+	// Where the row stands in the list; opaque.
+	Cursor string `json:"cursor"`
+	// The period.
+	Node *sqlc.SeriesPeriod `json:"node"`
+}
+
 // The customer, or why it is unchanged.
 type UpdateCustomerPayload struct {
 	// The customer.

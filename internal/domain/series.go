@@ -135,15 +135,23 @@ func (r SeriesRule) tooLong() string {
 	at := r.MaxNumber() + 1
 	length := len(r.On(anyDay).Print(at))
 	return fmt.Sprintf("at number %d the number would have %d characters, and at most %d are allowed%s", at, length, r.MaxLength,
-		r.cites(func(p *PresetRule) bool { return r.MaxLength == p.MaxLength }))
+		r.cites(func(p *PresetRule) *string {
+			if r.MaxLength == p.MaxLength {
+				return p.MaxLengthSource
+			}
+			return nil
+		}))
 }
 
-// cites names the source of a rule that is the preset's own, and not a stricter one that was asked for.
-func (r SeriesRule) cites(own func(p *PresetRule) bool) string {
-	if r.Preset == nil || !own(r.Preset.Rule()) {
+// cites names the source of a rule that is the preset's own; nil of a stricter one that was asked for.
+func (r SeriesRule) cites(source func(p *PresetRule) *string) string {
+	if r.Preset == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (%s)", r.Preset.Rule().Source)
+	if s := source(r.Preset.Rule()); s != nil {
+		return fmt.Sprintf(" (%s)", *s)
+	}
+	return ""
 }
 
 // Check refuses a rule that could not number, and says what would go wrong, and when.
@@ -180,7 +188,12 @@ func (r SeriesRule) checkCharacters() error {
 	for _, c := range n.Prefix + n.Suffix {
 		if !strings.ContainsRune(allowed.set, c) {
 			return r.Format.invalid("prints the character %q; allowed are %s%s", c, allowed.words,
-				r.cites(func(p *PresetRule) bool { return r.AllowedCharacters == p.AllowedCharacters }))
+				r.cites(func(p *PresetRule) *string {
+					if r.AllowedCharacters == p.AllowedCharacters {
+						return &p.Source
+					}
+					return nil
+				}))
 		}
 	}
 	return nil

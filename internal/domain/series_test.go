@@ -2,6 +2,7 @@ package domain
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -248,6 +249,9 @@ func TestPresets(t *testing.T) {
 		if _, err := ParseTimeZone(p.TimeZone); err != nil || p.Source == "" || p.Summary == "" || p.Preset.Rule() != p {
 			t.Errorf("%s is not whole: %v", p.Preset, err)
 		}
+		if (p.MaxLengthSource == nil) != (p.MaxLength == MaxSeriesLength) {
+			t.Errorf("%s: %d characters, and their source is %v", p.Preset, p.MaxLength, p.MaxLengthSource)
+		}
 		stricter := r
 		stricter.AllowedCharacters, stricter.Format = CharactersAlphanumeric, "{CODE}{YYYY}{MM}{N:4}"
 		if err := stricter.Check(); err != nil && code(err) != CodeInvalidFormat {
@@ -275,5 +279,31 @@ func TestPresets(t *testing.T) {
 	long.MaxLength = 15
 	if err := long.Check(); err == nil || strings.Contains(err.Error(), "CGST") {
 		t.Errorf("a bound of one's own: %v; India's law says nothing of it", err)
+	}
+}
+
+// A length is said to come from where it comes from: a law that sets none is not named.
+func TestALengthNamesItsOwnSource(t *testing.T) {
+	t.Parallel()
+	for preset, want := range map[SeriesPreset]string{
+		PresetIndia: " (CGST Rules 2017, rule 46 (b))", PresetItaly: " (FatturaPA 1.2, element 2.1.1.4 Numero)",
+		PresetSpain: " (invoicing records of Orden HAC/1177/2024, NumSerieFactura)", PresetEU: "", PresetFrance: "", PresetGermany: "",
+	} {
+		p := preset.Rule()
+		long := rule(NumberFormat("{CODE}"+strings.Repeat("x", int(p.MaxLength))+"{N}"), within(p.MaxLength, 1), only(p.AllowedCharacters), func(r *SeriesRule) {
+			r.Preset, r.Reset, r.FiscalYearStart = &preset, ResetNever, p.FiscalYearStart
+		})
+		if err := long.Check(); code(err) != CodeInvalidFormat || !strings.HasSuffix(err.Error(), fmt.Sprintf("at most %d are allowed%s", p.MaxLength, want)) {
+			t.Errorf("%s: %v, want the source %q", preset, err, want)
+		}
+		if want == "" {
+			continue
+		}
+		laxer := long
+		laxer.MaxLength++
+		var violated *PresetViolatedError
+		if err := laxer.Check(); !errors.As(err, &violated) || !strings.Contains(want, violated.Source) || !strings.HasPrefix(err.Error(), violated.Source+": ") {
+			t.Errorf("%s with a longer one: %v", preset, err)
+		}
 	}
 }

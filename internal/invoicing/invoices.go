@@ -87,10 +87,7 @@ type NumberKey struct {
 
 // NumbersOf answers each series' page of invoices at its place, in the order of their numbers.
 func (s *Service) NumbersOf(ctx context.Context, caller auth.Caller, series []*sqlc.InvoiceSeries, p paging.Request[NumberKey]) ([]InvoicePage, error) {
-	ids := make([]domain.SeriesID, len(series))
-	for i, one := range series {
-		ids[i] = one.ID
-	}
+	ids := seriesIDs(series)
 	arg := sqlc.ListInvoicesOfSeriesParams{
 		TenantID: caller.TenantID, SeriesIds: ids, RowLimit: p.Limit(),
 		AfterPeriod: p.After.PeriodStart, AfterSequence: p.After.Sequence,

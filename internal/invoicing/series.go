@@ -154,10 +154,7 @@ func (s *Service) ListSeries(ctx context.Context, caller auth.Caller, p paging.R
 
 // CountersOf answers where each series stands, at its place.
 func (s *Service) CountersOf(ctx context.Context, caller auth.Caller, series []*sqlc.InvoiceSeries) ([]*sqlc.SeriesCounter, error) {
-	ids := make([]domain.SeriesID, len(series))
-	for i, one := range series {
-		ids[i] = one.ID
-	}
+	ids := seriesIDs(series)
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.SeriesCounter, error) {
 		return q.GetSeriesCounters(ctx, sqlc.GetSeriesCountersParams{TenantID: caller.TenantID, SeriesIds: ids})
 	})
