@@ -31,7 +31,7 @@ UPDATE series_counters SET next_number = next_number + 1 WHERE tenant_id = @tena
 INSERT INTO invoices (tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date,
 	currency, total_minor, rounding_adjustment, seller_revision, buyer_revision, operation_id, operation_fingerprint,
 	created_by, created_at, updated_at)
-VALUES (@tenant_id, @id, @customer_id, 'DIRECT', 'PENDING', @series_id, @period_start, @number::bigint, @prefix::text || lpad(@number::bigint::text, 5, '0'), @day,
+VALUES (@tenant_id, @id, @customer_id, 'DIRECT', 'PENDING', @series_id, @period_start, @number::bigint, @prefix::text || lpad(@number::bigint::text, greatest(5, length(@number::bigint::text)), '0'), @day,
 	@currency, @amount, 0, 1, 1, @id, @fingerprint, @by, now(), now())`, `
 INSERT INTO invoice_lines (tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount)
 VALUES (@tenant_id, @id, 1, @description, @quantity, @amount, @amount)`}
