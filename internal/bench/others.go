@@ -46,7 +46,8 @@ func (b *stand) fill(ctx context.Context, rows int) error {
 		if err := conn.QueryRow(ctx, "SELECT count(*) FROM invoices").Scan(&have); err != nil {
 			return err
 		}
-		if _, err := conn.Exec(ctx, "SET session_replication_role = replica"); err != nil { // what the copies refer to is there
+		// It takes its time, and what the copies refer to is there.
+		if _, err := conn.Exec(ctx, "SET statement_timeout = 0; SET session_replication_role = replica"); err != nil {
 			return err
 		}
 		for have < rows {
