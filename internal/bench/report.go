@@ -89,7 +89,7 @@ func (r *report) print(w io.Writer) {
 	}
 	for _, connections := range r.Connections {
 		on, off := r.find(onWay, 1, connections), r.find(offWay, 1, connections)
-		p("\nHot series, %d connections: joining on is %.2f × joining off.", connections, on.PerSecond/off.PerSecond)
+		p("\nHot series, %d connections: joining on is %.2f × joining off.\n", connections, on.PerSecond/off.PerSecond)
 	}
 	if alone := r.find(onWay, 1, 1); alone != nil {
 		text, naive := r.find(textbookWay, 1, 1), r.find(naiveWay, 1, 1)
