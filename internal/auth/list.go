@@ -38,10 +38,7 @@ func (t *Tokens) ByID(ctx context.Context, caller Caller, ids []domain.TokenID) 
 
 // HistoryOf returns the moves of each token, oldest first.
 func (t *Tokens) HistoryOf(ctx context.Context, caller Caller, tokens []*sqlc.AccessToken) ([][]*sqlc.AccessTokenHistory, error) {
-	ids := make([]domain.TokenID, len(tokens))
-	for i, row := range tokens {
-		ids[i] = row.ID
-	}
+	ids := paging.IDs(tokens, func(r *sqlc.AccessToken) domain.TokenID { return r.ID })
 	rows, err := txn.Read(ctx, t.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.AccessTokenHistory, error) {
 		return q.HistoryOfAccessTokens(ctx, sqlc.HistoryOfAccessTokensParams{TenantID: caller.TenantID, TokenIds: ids})
 	})

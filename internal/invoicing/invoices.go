@@ -56,10 +56,7 @@ func (s *Service) ListInvoices(ctx context.Context, caller auth.Caller, f Invoic
 
 // InvoicesOf answers each customer's page of invoices at its place, in order of creation.
 func (s *Service) InvoicesOf(ctx context.Context, caller auth.Caller, customers []*sqlc.Customer, p paging.Request[domain.InvoiceID]) ([]InvoicePage, error) {
-	ids := make([]domain.CustomerID, len(customers))
-	for i, c := range customers {
-		ids[i] = c.ID
-	}
+	ids := paging.IDs(customers, func(c *sqlc.Customer) domain.CustomerID { return c.ID })
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Invoice, error) {
 		return invoicesOf(ctx, q, caller, ids, p)
 	})

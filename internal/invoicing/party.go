@@ -234,9 +234,5 @@ func (s *Service) BuyersOf(ctx context.Context, caller auth.Caller, invoices []*
 }
 
 func idsOf(invoices []*sqlc.Invoice) []domain.InvoiceID {
-	ids := make([]domain.InvoiceID, len(invoices))
-	for i, invoice := range invoices {
-		ids[i] = invoice.ID
-	}
-	return ids
+	return paging.IDs(invoices, func(i *sqlc.Invoice) domain.InvoiceID { return i.ID })
 }

@@ -35,11 +35,6 @@ func (s *Service) ChangesOf(ctx context.Context, caller auth.Caller, series []*s
 	return paging.CutEach(p, paging.Group(arg.SeriesIds, rows, func(r *sqlc.SeriesChange) domain.SeriesID { return r.SeriesID })), err
 }
 
-// seriesIDs are the ids of series.
 func seriesIDs(series []*sqlc.InvoiceSeries) []domain.SeriesID {
-	ids := make([]domain.SeriesID, len(series))
-	for i, one := range series {
-		ids[i] = one.ID
-	}
-	return ids
+	return paging.IDs(series, func(s *sqlc.InvoiceSeries) domain.SeriesID { return s.ID })
 }

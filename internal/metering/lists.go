@@ -120,20 +120,9 @@ func settlementsOf(ctx context.Context, q *sqlc.Queries, caller auth.Caller, cus
 	return q.ListSettlementsOfCustomers(ctx, arg)
 }
 
-func idsOf(customers []*sqlc.Customer) []domain.CustomerID {
-	ids := make([]domain.CustomerID, len(customers))
-	for i, c := range customers {
-		ids[i] = c.ID
-	}
-	return ids
-}
-
 // SettlementsOfKeys answers each key's settlements at its place.
 func (s *Service) SettlementsOfKeys(ctx context.Context, caller auth.Caller, keys []*sqlc.APIKey) ([][]*sqlc.Settlement, error) {
-	ids := make([]domain.APIKeyID, len(keys))
-	for i, key := range keys {
-		ids[i] = key.ID
-	}
+	ids := paging.IDs(keys, func(k *sqlc.APIKey) domain.APIKeyID { return k.ID })
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Settlement, error) {
 		return q.ListSettlementsOfKeys(ctx, sqlc.ListSettlementsOfKeysParams{TenantID: caller.TenantID, APIKeyIds: ids})
 	})
@@ -142,10 +131,7 @@ func (s *Service) SettlementsOfKeys(ctx context.Context, caller auth.Caller, key
 
 // ReceiptsOf answers each settlement's receipt at its place.
 func (s *Service) ReceiptsOf(ctx context.Context, caller auth.Caller, settlements []*sqlc.Settlement) ([][]*sqlc.SettlementAttempt, error) {
-	ids := make([]domain.SettlementID, len(settlements))
-	for i, one := range settlements {
-		ids[i] = one.ID
-	}
+	ids := paging.IDs(settlements, func(o *sqlc.Settlement) domain.SettlementID { return o.ID })
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.SettlementAttempt, error) {
 		return q.ListSettlementAttempts(ctx, sqlc.ListSettlementAttemptsParams{TenantID: caller.TenantID, SettlementIds: ids})
 	})
@@ -154,12 +140,13 @@ func (s *Service) ReceiptsOf(ctx context.Context, caller auth.Caller, settlement
 
 // ExemptionsOf answers each customer's exemption that stands at its place, nil where there is none.
 func (s *Service) ExemptionsOf(ctx context.Context, caller auth.Caller, customers []*sqlc.Customer) ([]*sqlc.BillingExemption, error) {
-	ids := make([]domain.CustomerID, len(customers))
-	for i, c := range customers {
-		ids[i] = c.ID
-	}
+	ids := idsOf(customers)
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.BillingExemption, error) {
 		return q.ListActiveExemptions(ctx, sqlc.ListActiveExemptionsParams{TenantID: caller.TenantID, CustomerIds: ids})
 	})
 	return paging.InOrder(ids, rows, func(e *sqlc.BillingExemption) (domain.CustomerID, bool) { return e.CustomerID, true }), err
+}
+
+func idsOf(customers []*sqlc.Customer) []domain.CustomerID {
+	return paging.IDs(customers, func(c *sqlc.Customer) domain.CustomerID { return c.ID })
 }

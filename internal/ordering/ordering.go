@@ -110,10 +110,7 @@ func (s *Service) ListOrders(ctx context.Context, caller auth.Caller, f OrderFil
 
 // OrdersOf answers each customer's page of orders at its place, in order of creation.
 func (s *Service) OrdersOf(ctx context.Context, caller auth.Caller, customers []*sqlc.Customer, p paging.Request[domain.OrderID]) ([]paging.Page[*sqlc.Order], error) {
-	ids := make([]domain.CustomerID, len(customers))
-	for i, c := range customers {
-		ids[i] = c.ID
-	}
+	ids := paging.IDs(customers, func(c *sqlc.Customer) domain.CustomerID { return c.ID })
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Order, error) {
 		return ordersOf(ctx, q, caller, ids, p)
 	})
@@ -206,10 +203,7 @@ func (s *Service) HistoryOf(ctx context.Context, caller auth.Caller, orders []*s
 
 // ofOrders reads what belongs to orders in one statement, and answers each order's at its place.
 func ofOrders[Row any](ctx context.Context, s *Service, orders []*sqlc.Order, list func(context.Context, *sqlc.Queries, []domain.OrderID) ([]Row, error), of func(Row) domain.OrderID) ([][]Row, error) {
-	ids := make([]domain.OrderID, len(orders))
-	for i, order := range orders {
-		ids[i] = order.ID
-	}
+	ids := paging.IDs(orders, func(o *sqlc.Order) domain.OrderID { return o.ID })
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]Row, error) { return list(ctx, q, ids) })
 	return paging.Group(ids, rows, of), err
 }

@@ -187,10 +187,7 @@ func (s *Service) ListProducts(ctx context.Context, caller auth.Caller, f Produc
 
 // StockOf answers each product's stock at its place, nil where it is not counted.
 func (s *Service) StockOf(ctx context.Context, caller auth.Caller, products []*sqlc.Product) ([]*int64, error) {
-	ids := make([]domain.ProductID, len(products))
-	for i, p := range products {
-		ids[i] = p.ID
-	}
+	ids := paging.IDs(products, func(p *sqlc.Product) domain.ProductID { return p.ID })
 	rows, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.ProductStock, error) {
 		return q.GetStock(ctx, sqlc.GetStockParams{TenantID: caller.TenantID, ProductIds: ids})
 	})

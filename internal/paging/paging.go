@@ -61,6 +61,15 @@ func InOrder[ID comparable, Row any](ids []ID, rows []*Row, of func(*Row) (id ID
 	return out
 }
 
+// IDs are the rows' ids, at their places.
+func IDs[ID, Row any](rows []Row, of func(Row) ID) []ID {
+	ids := make([]ID, len(rows))
+	for i, row := range rows {
+		ids[i] = of(row)
+	}
+	return ids
+}
+
 // Group answers each id at its place with the rows that belong to it, in the order they came in.
 func Group[ID comparable, Row any](ids []ID, rows []Row, of func(Row) ID) [][]Row {
 	grouped := make(map[ID][]Row, len(ids))
