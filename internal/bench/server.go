@@ -26,7 +26,7 @@ type server struct {
 	client   *http.Client
 }
 
-var printed = regexp.MustCompile(`(http://\S+/graphql)|^token +(\S+)|^customer +(\S+)|^product +(\S+)|^(series) `)
+var printed = regexp.MustCompile(`(http://\S+/graphql)|^token +(\S+)|^customer +(\S+)|^product +(\S+)|^(series|ready)\b`)
 
 func startServer(data string, process *exec.Cmd, settings ...string) (*server, error) {
 	s := &server{process: process}

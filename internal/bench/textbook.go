@@ -65,7 +65,7 @@ func textbookServer(ctx context.Context) error {
 		Observe: app.Metrics.Request, Ready: func(context.Context) error { return nil },
 		Logger: logger, Timeout: time.Second,
 	}
-	fmt.Printf("serves http://%s/graphql\nseries are those of the others\n", listener.Addr())
+	fmt.Printf("serves http://%s/graphql\nready\n", listener.Addr())
 	return server.Serve(ctx, listener)
 }
 
