@@ -84,29 +84,22 @@ func ScopeNamed(enum string) domain.Scope {
 	return domain.Scope(strings.Replace(strings.ToLower(enum), "_", ":", 1))
 }
 
-// ExtensionName names the extension.
-func (access) ExtensionName() string { return "Access" }
-
-// Validate has nothing to check.
-func (access) Validate(graphql.ExecutableSchema) error { return nil }
-
-// InterceptField refuses a field to those who may not reach it, before its resolver runs.
-func (a access) InterceptField(ctx context.Context, next graphql.Resolver) (any, error) {
-	field := graphql.GetFieldContext(ctx)
+// check refuses a field to those who may not reach it.
+func (a access) check(ctx context.Context, field *graphql.FieldContext) error {
 	rule, ruled := a.of[field.Object+"."+field.Field.Name]
 	if !ruled {
-		return next(ctx)
+		return nil
 	}
 	c, known := auth.From(ctx)
 	switch {
 	case !known:
-		return nil, domain.Refuse(domain.CodeUnauthenticated, nil, "an access token is required")
+		return domain.Refuse(domain.CodeUnauthenticated, nil, "an access token is required")
 	case rule.roles != nil && !rule.admits(c.Role):
-		return nil, domain.Refuse(domain.CodeForbidden, nil, "the role %s may not reach %s.%s", c.Role, field.Object, field.Field.Name)
+		return domain.Refuse(domain.CodeForbidden, nil, "the role %s may not reach %s.%s", c.Role, field.Object, field.Field.Name)
 	case rule.scoped && !c.Scopes.Allow(rule.scope):
-		return nil, missing(rule.scope, field)
+		return missing(rule.scope, field)
 	}
-	return next(ctx)
+	return nil
 }
 
 // missing names the scope that a caller lacks.

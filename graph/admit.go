@@ -32,7 +32,7 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request) (context.Context
 	if err != nil {
 		return nil, status, err
 	}
-	if c, known := auth.From(ctx); known {
+	if c, known := auth.From(ctx); known && h.Rates.Callers != nil {
 		state := h.Rates.Callers.Take(c.TenantID.String() + " " + c.By())
 		state.Describe(w.Header())
 		if !state.OK {
@@ -56,6 +56,6 @@ func (h *Handler) authenticate(r *http.Request) (context.Context, int, error) {
 	if err != nil {
 		return nil, statusOf(err), err
 	}
-	accesslog.From(r.Context()).Caller(caller.TenantID.String(), caller.By(), string(caller.Role))
+	accesslog.From(r.Context()).Caller(func() (string, string, string) { return caller.TenantID.String(), caller.By(), string(caller.Role) })
 	return auth.With(r.Context(), caller), 0, nil
 }

@@ -66,7 +66,7 @@ func NewHandler(o Options) *Handler {
 	h.exec.Use(spelling{es.Schema()})
 	h.exec.Use(costing{es.Schema(), limits.Cost})
 	h.exec.Use(journal{o.Observe})
-	h.exec.Use(accessRules)
+	h.exec.Use(fields{accessRules})
 	h.exec.Use(sequence{})
 	h.exec.Use(sharing{})
 	return h

@@ -56,15 +56,11 @@ func (j journal) InterceptRootField(ctx context.Context, next graphql.RootResolv
 	return out
 }
 
-// InterceptField notes what a root field's resolver, or the rule before it, has answered.
-func (journal) InterceptField(ctx context.Context, next graphql.Resolver) (any, error) {
-	value, err := next(ctx)
-	if object := graphql.GetFieldContext(ctx).Object; object == "Mutation" || object == "Query" {
-		if r, known := ctx.Value(ranKey{}).(*ran); known {
-			r.codes = codesOf(value, err)
-		}
+// noteAnswer notes what a root field's resolver, or the rule before it, has answered.
+func noteAnswer(ctx context.Context, value any, err error) {
+	if r, known := ctx.Value(ranKey{}).(*ran); known {
+		r.codes = codesOf(value, err)
 	}
-	return value, err
 }
 
 // codesOf are the codes of what a root field was answered: of its error, or of its user errors.

@@ -34,7 +34,7 @@ func decodeRequest(body []byte) (*graphql.RawParams, error) {
 
 // decodeJSON reads one JSON value, strictly; what names it in errors.
 func decodeJSON(what string, text []byte) (any, error) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(text))
+	d := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true)) // decodeValue refuses them
 	value, err := decodeValue(d)
 	if err != nil {
 		return nil, domain.BadInput("%s is not JSON in UTF-8, has a key twice, or is nested too deeply", what).Because(faultOnly(err))
@@ -89,14 +89,17 @@ func newParams(object map[string]any) (*graphql.RawParams, error) {
 	return p, nil
 }
 
-var errDeep = errors.New("the value is nested too deeply")
+var (
+	errDeep  = errors.New("the value is nested too deeply")
+	errTwice = errors.New("an object has a key twice")
+)
 
 // maxNesting is how deep a JSON value may be nested: a megabyte of brackets must not become as
 // many stack frames.
 const maxNesting = 100
 
-// decodeValue reads one JSON value. The decoder refuses a key that stands twice, of which a proxy in
-// between may have read the other, and text that is not Unicode, half a character included.
+// decodeValue reads one JSON value. A key that stands twice is refused, since a proxy in between may have
+// read the other one; text that is not Unicode, half a character included, is refused by the decoder.
 func decodeValue(d *jsontext.Decoder) (any, error) {
 	token, err := d.ReadToken()
 	if err != nil {
@@ -114,6 +117,9 @@ func decodeValue(d *jsontext.Decoder) (any, error) {
 				return nil, err
 			}
 			name := key.String()
+			if _, twice := object[name]; twice {
+				return nil, errTwice
+			}
 			if object[name], err = decodeValue(d); err != nil {
 				return nil, err
 			}

@@ -127,11 +127,19 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, media string, st
 }
 
 // encode makes the answer's body. The data of an operation is JSON already; encoding/json would read
-// all of it once more, so where it is the whole answer it is sent as it is.
+// all of it once more, so where nothing failed it is sent as it is.
 func encode(response any) ([]byte, error) {
 	r, ok := response.(*graphql.Response)
-	if !ok || len(r.Errors) > 0 || len(r.Extensions) > 0 || len(r.Data) == 0 {
+	if !ok || len(r.Errors) > 0 || len(r.Data) == 0 {
 		return json.Marshal(response)
 	}
-	return append(append([]byte(`{"data":`), r.Data...), '}'), nil
+	body := append(append(make([]byte, 0, len(r.Data)+100), `{"data":`...), r.Data...)
+	if len(r.Extensions) > 0 {
+		extensions, err := json.Marshal(r.Extensions)
+		if err != nil {
+			return nil, err
+		}
+		body = append(append(body, `,"extensions":`...), extensions...)
+	}
+	return append(body, '}'), nil
 }

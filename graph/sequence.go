@@ -49,11 +49,9 @@ func (sequence) InterceptRootField(ctx context.Context, next graphql.RootResolve
 	return next(ctx)
 }
 
-// InterceptField sees how a mutation went.
-func (sequence) InterceptField(ctx context.Context, next graphql.Resolver) (any, error) {
-	value, err := next(ctx)
-	if p, ok := ctx.Value(progressKey{}).(*progress); ok && graphql.GetFieldContext(ctx).Object == "Mutation" {
+// noteProgress notes how a root field went; the sequence of a query is none.
+func noteProgress(ctx context.Context, err error) {
+	if p, ok := ctx.Value(progressKey{}).(*progress); ok {
 		p.failed = err != nil
 	}
-	return value, err
 }

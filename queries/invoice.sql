@@ -13,6 +13,8 @@
 --
 -- Seller and buyer are frozen: their revisions of now. A customer that is not there has none; its
 -- foreign key refuses it.
+--
+-- What comes back is what was decided here; the rest of a row is as it was sent.
 WITH counter AS (
     SELECT c.tenant_id, c.series_id, c.period_start, c.next_number, c.last_issue_date,
            c.number_prefix, c.number_suffix, c.number_width,
@@ -65,7 +67,7 @@ FROM counter, ROWS FROM (
     unnest(@operation_ids::uuid[]), unnest(@operation_fingerprints::bytea[]), unnest(@created_bys::text[]),
     unnest(@taxes_minor::bigint[])
 ) WITH ORDINALITY AS invoice (id, customer_id, currency, total_minor, operation_id, operation_fingerprint, created_by, tax_minor, ord)
-RETURNING *;
+RETURNING id, period_start, sequence, number, issue_date, seller_revision, buyer_revision;
 
 -- name: FindInvoiceOfOperation :one
 SELECT * FROM invoices WHERE tenant_id = @tenant_id AND operation_id = @operation_id;

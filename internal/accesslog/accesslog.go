@@ -20,9 +20,7 @@ const (
 // Entry is what is known of a request. Its methods do nothing on nil: outside of a request.
 type Entry struct {
 	mu        sync.Mutex
-	tenant    string
-	caller    string
-	role      string
+	caller    func() (tenant, caller, role string)
 	operation string
 	code      string
 	mutations []Mutation
@@ -49,9 +47,10 @@ func From(ctx context.Context) *Entry {
 	return e
 }
 
-// Caller says who calls: the tenant's id, the caller's name and its role.
-func (e *Entry) Caller(tenant, caller, role string) {
-	e.change(func() { e.tenant, e.caller, e.role = tenant, caller, role })
+// Caller says who calls: the tenant's id, the caller's name and its role, asked for only where a line is
+// written.
+func (e *Entry) Caller(who func() (tenant, caller, role string)) {
+	e.change(func() { e.caller = who })
 }
 
 // Operation says what the client calls what it runs.
@@ -83,8 +82,9 @@ func (e *Entry) change(f func()) {
 // Who are the caller's attributes of a log line; none before the caller is known.
 func (e *Entry) Who() (attrs []slog.Attr) {
 	e.change(func() {
-		if e.caller != "" {
-			attrs = []slog.Attr{slog.String("tenant", e.tenant), slog.String("caller", e.caller), slog.String("role", e.role)}
+		if e.caller != nil {
+			tenant, caller, role := e.caller()
+			attrs = []slog.Attr{slog.String("tenant", tenant), slog.String("caller", caller), slog.String("role", role)}
 		}
 	})
 	return attrs

@@ -119,7 +119,7 @@ func TestAccessLog(t *testing.T) {
 	}}
 	s.GraphQL = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e := accesslog.From(r.Context())
-		e.Caller("ten_1", "tok_1", "ADMIN")
+		e.Caller(func() (tenant, caller, role string) { return "ten_1", "tok_1", "ADMIN" })
 		e.Operation("Make")
 		e.Ran(accesslog.Mutation{Field: "createCustomer", Key: "abc", Codes: []string{"BUSY"}})
 		s.Logger.WarnContext(r.Context(), "something of its own")

@@ -3,7 +3,6 @@ package invoicing
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"countersign/internal/auth"
 	"countersign/internal/domain"
@@ -61,8 +60,8 @@ type allocation struct {
 	amounts domain.InvoiceAmounts
 }
 
-func newAllocation(caller auth.Caller, in AllocateInvoiceInput) (a allocation, err error) {
-	a = allocation{caller: caller, in: in, id: domain.NewID[domain.InvoiceID]()}
+func newAllocation(caller auth.Caller, in AllocateInvoiceInput) (a *allocation, err error) {
+	a = &allocation{caller: caller, in: in, id: domain.NewID[domain.InvoiceID]()}
 	if a.amounts, err = domain.TotalOfLines(in.Lines); err != nil {
 		return a, err
 	}
@@ -71,46 +70,31 @@ func newAllocation(caller auth.Caller, in AllocateInvoiceInput) (a allocation, e
 }
 
 // write is the allocation while the counter stands right: one statement.
-func (a allocation) write() txn.Write[*sqlc.Invoice] {
+func (a *allocation) write() txn.Write[*sqlc.Invoice] {
 	return txn.Write[*sqlc.Invoice]{Operation: a.op, Apply: a.take, Find: a.find, OneStatement: true}
 }
 
 // moving is the allocation that moves the counter first: a transaction of several statements.
-func (a allocation) moving() txn.Write[*sqlc.Invoice] {
+func (a *allocation) moving() txn.Write[*sqlc.Invoice] {
 	return txn.Write[*sqlc.Invoice]{Operation: a.op, Apply: a.moveAndTake, Find: a.find}
 }
 
 // take takes the number, if the counter stands right.
-func (a allocation) take(ctx context.Context, tx txn.Tx) (*sqlc.Invoice, error) {
+func (a *allocation) take(ctx context.Context, tx txn.Tx) (*sqlc.Invoice, error) {
 	return takeOne(ctx, tx, a, a.in.IssueDate)
 }
 
-func takeOne(ctx context.Context, tx txn.Tx, a allocation, issueDate *domain.Date) (*sqlc.Invoice, error) {
-	rows, err := take(ctx, tx, []allocation{a}, issueDate)
+func takeOne(ctx context.Context, tx txn.Tx, a *allocation, issueDate *domain.Date) (*sqlc.Invoice, error) {
+	rows, err := take(ctx, tx, []*allocation{a}, issueDate)
 	if err != nil {
 		return nil, err
 	}
 	return rows[0], nil
 }
 
-// take takes the numbers of allocations from one series and for one day, in their order, by one
-// statement: all of them or none.
-func take(ctx context.Context, tx txn.Tx, of []allocation, issueDate *domain.Date) ([]*sqlc.Invoice, error) {
-	rows, err := tx.AllocateInvoices(ctx, params(of, tx.Now, issueDate))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(rows) == 0:
-		return nil, errMoveCounter
-	case len(rows) != len(of):
-		return nil, fmt.Errorf("%d allocations made %d invoices", len(of), len(rows))
-	}
-	return rows, nil
-}
-
 // moveAndTake locks the counter, lets the domain decide the day of issue, moves the counter there
 // and takes the number, all under the lock: servers whose clocks differ still number in order.
-func (a allocation) moveAndTake(ctx context.Context, tx txn.Tx) (*sqlc.Invoice, error) {
+func (a *allocation) moveAndTake(ctx context.Context, tx txn.Tx) (*sqlc.Invoice, error) {
 	counter, err := tx.LockSeriesCounter(ctx, sqlc.LockSeriesCounterParams{TenantID: a.caller.TenantID, SeriesID: a.in.SeriesID})
 	if err != nil {
 		return nil, notFound(err, "series", "seriesId")
@@ -132,7 +116,7 @@ func (a allocation) moveAndTake(ctx context.Context, tx txn.Tx) (*sqlc.Invoice, 
 	return takeOne(ctx, tx, a, &date)
 }
 
-func (a allocation) find(ctx context.Context, q *sqlc.Queries) (txn.Found[*sqlc.Invoice], error) {
+func (a *allocation) find(ctx context.Context, q *sqlc.Queries) (txn.Found[*sqlc.Invoice], error) {
 	row, err := q.FindInvoiceOfOperation(ctx, sqlc.FindInvoiceOfOperationParams{TenantID: a.caller.TenantID, OperationID: a.op.ID})
 	if err != nil {
 		return txn.Found[*sqlc.Invoice]{}, err
@@ -140,43 +124,6 @@ func (a allocation) find(ctx context.Context, q *sqlc.Queries) (txn.Found[*sqlc.
 	return a.found(row), nil
 }
 
-func (a allocation) found(row *sqlc.Invoice) txn.Found[*sqlc.Invoice] {
+func (a *allocation) found(row *sqlc.Invoice) txn.Found[*sqlc.Invoice] {
 	return txn.Found[*sqlc.Invoice]{Value: row, Fingerprint: row.OperationFingerprint, Own: row.ID == a.id}
-}
-
-// params are the statement's, for allocations of one series.
-func params(of []allocation, now domain.Version, issueDate *domain.Date) sqlc.AllocateInvoicesParams {
-	p := sqlc.AllocateInvoicesParams{
-		TenantID: of[0].caller.TenantID, SeriesID: of[0].in.SeriesID, IssueDate: issueDate, Now: now.Time,
-	}
-	for _, a := range of {
-		p.Ids = append(p.Ids, domain.UUID(a.id))
-		p.CustomerIds = append(p.CustomerIds, domain.UUID(a.in.CustomerID))
-		p.Currencies = append(p.Currencies, string(a.in.Currency))
-		p.TotalsMinor = append(p.TotalsMinor, int64(a.amounts.Total))
-		p.TaxesMinor = append(p.TaxesMinor, int64(a.amounts.Tax))
-		p.OperationIds = append(p.OperationIds, domain.UUID(a.op.ID))
-		p.OperationFingerprints = append(p.OperationFingerprints, a.op.Fingerprint)
-		p.CreatedBys = append(p.CreatedBys, a.op.By)
-		for i, line := range a.in.Lines {
-			p.LineInvoiceIds = append(p.LineInvoiceIds, domain.UUID(a.id))
-			p.LinePositions = append(p.LinePositions, int32(i+1))
-			p.LineDescriptions = append(p.LineDescriptions, line.Description)
-			p.LineQuantities = append(p.LineQuantities, int64(line.Quantity))
-			p.LineUnitAmounts = append(p.LineUnitAmounts, int64(line.UnitAmountMinor))
-			rate, treatment := taxColumns(line)
-			p.LineTaxRates = append(p.LineTaxRates, rate)
-			p.LineTaxTreatments = append(p.LineTaxTreatments, treatment)
-			p.LineTaxesMinor = append(p.LineTaxesMinor, int64(a.amounts.Lines[i].Tax))
-		}
-	}
-	return p
-}
-
-// taxColumns are a line's rate and treatment as array parameters have them; empty for none.
-func taxColumns(line domain.InvoiceLineInput) (rate, treatment string) {
-	if line.TaxRate == nil {
-		return "", ""
-	}
-	return line.TaxRate.Text('f'), string(line.Treatment())
 }

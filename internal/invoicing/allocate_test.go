@@ -2,6 +2,7 @@ package invoicing_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"countersign/internal/domain"
 	"countersign/internal/testdb"
 	"countersign/internal/txn"
+	"countersign/sqlc"
 )
 
 // together runs fn n times at once and waits for all.
@@ -38,6 +40,44 @@ func TestAnInvoiceIsNumberedAndSummed(t *testing.T) {
 		t.Errorf("got %s, %d, %d minor units, %s", *invoice.Number, *invoice.Sequence, invoice.TotalMinor, invoice.Status)
 	}
 	s.healthy(t)
+}
+
+// What an allocation answers is the row as it is stored, alone and in a batch: only what the counter
+// decides is read back. A column that gets another value in the statement fails here.
+func TestAnAllocatedRowIsTheStoredOne(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	in := s.input()
+	in.Lines = append(in.Lines, domain.InvoiceLineInput{Description: "Rook", Quantity: 3, UnitAmountMinor: 333, TaxRate: decimal(t, "19.5")})
+	today := *s.take(t, in).IssueDate
+	in.IssueDate = &today
+	key := "a key"
+	keyed := in
+	keyed.IdempotencyKey = &key
+	var mu sync.Mutex
+	answered := []*sqlc.Invoice{s.take(t, in), s.take(t, keyed)}
+	together(20, func(int) {
+		row := s.take(t, in)
+		mu.Lock()
+		defer mu.Unlock()
+		answered = append(answered, row)
+	})
+	for _, row := range answered {
+		if stored := s.get(t, row.ID); printed(row) != printed(stored) {
+			t.Errorf("answered\n%s\nstored\n%s", printed(row), printed(stored))
+		}
+	}
+}
+
+// printed is a row as text: the same for two that are equal, however their decimals and times are held.
+func printed(row *sqlc.Invoice) string {
+	in := *row
+	in.CreatedAt, in.UpdatedAt.Time = in.CreatedAt.UTC(), in.UpdatedAt.UTC()
+	text, err := json.Marshal(in)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }
 
 // Case 1: 50 goroutines on a brand-new series get exactly 1 to 50.

@@ -42,14 +42,14 @@ func overlapped(t *testing.T, s *shop, guard string) error {
 }
 
 // allocateWithout is AllocateInvoices without a part of its text ("" leaves it whole).
-func allocateWithout(t *testing.T, s *shop, db sqlc.DBTX, guard string) ([]*sqlc.Invoice, error) {
+func allocateWithout(t *testing.T, s *shop, db sqlc.DBTX, guard string) ([]*sqlc.AllocateInvoicesRow, error) {
 	if guard != "" {
 		return allocateBy(t, s, testdb.Without(t, db, guard))
 	}
 	return allocateBy(t, s, sqlc.New(db))
 }
 
-func allocateBy(t *testing.T, s *shop, q *sqlc.Queries) ([]*sqlc.Invoice, error) {
+func allocateBy(t *testing.T, s *shop, q *sqlc.Queries) ([]*sqlc.AllocateInvoicesRow, error) {
 	op, err := s.caller.Operation("allocateInvoice", "", nil, s.input())
 	if err != nil {
 		t.Fatal(err)

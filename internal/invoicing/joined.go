@@ -41,7 +41,7 @@ func (s *Service) Waiting() int {
 // wait for the next, so that many numbers cost one lock and one COMMIT.
 type joined struct {
 	db    *txn.DB
-	group *join.Group[line, allocation, txn.Result[*sqlc.Invoice]]
+	group *join.Group[line, *allocation, txn.Result[*sqlc.Invoice]]
 }
 
 // line is where allocations queue: those that the same statement can make. The zero date stands
@@ -64,7 +64,7 @@ func newJoined(db *txn.DB, j Joining) *joined {
 
 // allocate waits for a statement to share. A client that hangs up before it was sent leaves
 // nothing; after that its invoice is made, like its neighbours'.
-func (j *joined) allocate(ctx context.Context, a allocation) (txn.Outcome[*sqlc.Invoice], error) {
+func (j *joined) allocate(ctx context.Context, a *allocation) (txn.Outcome[*sqlc.Invoice], error) {
 	result, err := j.group.Do(ctx, a.line(), a)
 	switch {
 	case errors.Is(err, join.ErrFull):
@@ -77,7 +77,7 @@ func (j *joined) allocate(ctx context.Context, a allocation) (txn.Outcome[*sqlc.
 	return result.Outcome, result.Err
 }
 
-func (a allocation) line() line {
+func (a *allocation) line() line {
 	l := line{tenant: a.caller.TenantID, series: a.in.SeriesID}
 	if a.in.IssueDate != nil {
 		l.date = *a.in.IssueDate
@@ -87,7 +87,7 @@ func (a allocation) line() line {
 
 // fly makes the allocations of one line. Where the counter stands on another day, the first
 // allocation moves it, and the others follow together.
-func (j *joined) fly(ctx context.Context, _ line, of []allocation) ([]txn.Result[*sqlc.Invoice], error) {
+func (j *joined) fly(ctx context.Context, _ line, of []*allocation) ([]txn.Result[*sqlc.Invoice], error) {
 	results := make([]txn.Result[*sqlc.Invoice], 0, len(of))
 	for len(of) > 0 {
 		made := txn.RunTogether(ctx, j.db, batch(of))
@@ -108,7 +108,7 @@ func (j *joined) fly(ctx context.Context, _ line, of []allocation) ([]txn.Result
 }
 
 // batch is allocations as one statement makes them.
-func batch(of []allocation) txn.Batch[*sqlc.Invoice] {
+func batch(of []*allocation) txn.Batch[*sqlc.Invoice] {
 	b := txn.Batch[*sqlc.Invoice]{Writes: make([]txn.Write[*sqlc.Invoice], len(of))}
 	for i, a := range of {
 		b.Writes[i] = a.write()
@@ -134,8 +134,8 @@ func batch(of []allocation) txn.Batch[*sqlc.Invoice] {
 	return b
 }
 
-func at(of []allocation, places []int) []allocation {
-	some := make([]allocation, len(places))
+func at(of []*allocation, places []int) []*allocation {
+	some := make([]*allocation, len(places))
 	for i, place := range places {
 		some[i] = of[place]
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -57,8 +58,8 @@ func (g *Group[K, Req, Res]) Do(ctx context.Context, key K, request Req) (Res, e
 		return s.result, err
 	case alone:
 		g.flight(key, []*seat[Req, Res]{s})
-		if next := g.depart(key); next != nil {
-			go g.flyAll(key, next)
+		if g.awaited(key) {
+			go g.flyAll(key)
 		}
 		return s.result, s.err
 	}
@@ -113,9 +114,12 @@ func (g *Group[K, Req, Res]) leave(key K, s *seat[Req, Res]) bool {
 	return false
 }
 
-// flyAll flies a key until nobody waits.
-func (g *Group[K, Req, Res]) flyAll(key K, seats []*seat[Req, Res]) {
-	for ; seats != nil; seats = g.depart(key) {
+// flyAll flies a key until nobody waits. Before each departure all else that can run has its turn: on
+// a busy server those are requests about to board, on an idle one there is nothing to wait for.
+func (g *Group[K, Req, Res]) flyAll(key K) {
+	for g.awaited(key) {
+		runtime.Gosched()
+		seats := g.depart(key)
 		g.flight(key, seats)
 		for _, s := range seats {
 			close(s.landed)
@@ -123,15 +127,22 @@ func (g *Group[K, Req, Res]) flyAll(key K, seats []*seat[Req, Res]) {
 	}
 }
 
-// depart takes who waits, at most a batch. If nobody does, nothing is kept of the key.
+// awaited says whether anybody waits for the next flight of a key. If not, nothing is kept of it.
+func (g *Group[K, Req, Res]) awaited(key K) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.flying[key]) > 0 {
+		return true
+	}
+	delete(g.flying, key)
+	return false
+}
+
+// depart takes who waits, at most a batch: nobody, where all have left again.
 func (g *Group[K, Req, Res]) depart(key K) []*seat[Req, Res] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	waiting := g.flying[key]
-	if len(waiting) == 0 {
-		delete(g.flying, key)
-		return nil
-	}
 	n := min(len(waiting), g.limits.Batch)
 	g.flying[key] = waiting[n:len(waiting):len(waiting)]
 	g.waiting -= n
@@ -141,6 +152,9 @@ func (g *Group[K, Req, Res]) depart(key K) []*seat[Req, Res] {
 // flight makes one flight. It belongs to no request, so it has a deadline of its own, and a panic
 // in it is an error to its passengers instead of the end of the process.
 func (g *Group[K, Req, Res]) flight(key K, seats []*seat[Req, Res]) {
+	if len(seats) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), g.limits.Timeout)
 	defer cancel()
 	requests := make([]Req, len(seats))

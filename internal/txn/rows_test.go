@@ -110,7 +110,7 @@ func (h *house) allocation(t *testing.T, series domain.SeriesID, customer domain
 			if err != nil {
 				return nil, err
 			}
-			return rows[0], nil
+			return &sqlc.Invoice{TenantID: h.tenant, ID: rows[0].ID, Sequence: rows[0].Sequence, Number: rows[0].Number}, nil
 		},
 		Find: func(ctx context.Context, q *sqlc.Queries) (txn.Found[*sqlc.Invoice], error) {
 			row, err := q.FindInvoiceOfOperation(ctx, sqlc.FindInvoiceOfOperationParams{TenantID: h.tenant, OperationID: op.ID})
