@@ -112,11 +112,7 @@ type serveCmd struct{}
 
 // Run serves until ctx ends.
 func (serveCmd) Run(ctx context.Context, w *command.World) (err error) {
-	if os.Getenv("GOGC") == "" {
-		// A request's garbage is short-lived and what lives is a few MiB: collecting a quarter as often
-		// costs some tens of MiB.
-		debug.SetGCPercent(400)
-	}
+	command.CollectSeldom()
 	listener, err := net.Listen("tcp", w.Config.ListenAddr)
 	if err != nil {
 		return fmt.Errorf("LISTEN_ADDR: %w", err)

@@ -97,7 +97,7 @@ type site map[string]file
 // file has its content in one of two forms.
 type file struct {
 	plain        []byte
-	gzipped      []byte
+	embedded     string // the name in dist of the gzipped form; "" for none
 	contentType  string
 	cacheControl string
 	etag         string // of the gzipped form, without quotes; "" for none
@@ -121,7 +121,7 @@ func readDist() (site, error) {
 		if !ok {
 			return fmt.Errorf("%s has no content type: add it to contentTypes", name)
 		}
-		f := file{gzipped: gzipped, contentType: contentType, cacheControl: noStore}
+		f := file{embedded: name, contentType: contentType, cacheControl: noStore}
 		if strings.HasPrefix(served, "/assets/") {
 			f.cacheControl = immutable
 			f.etag = fmt.Sprintf("%x", sha256.Sum256(gzipped))[:32]
@@ -178,18 +178,19 @@ func (s site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f file) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	content, etag := f.plain, f.etag
-	if f.gzipped != nil {
+	if f.embedded != "" {
 		h.Add("Vary", "Accept-Encoding")
+		gzipped, err := dist.ReadFile(f.embedded) // a copy: kept, all of them would be most of what lives in a server
+		content = gzipped
 		if acceptsGzip(r.Header.Values("Accept-Encoding")) {
 			h.Set("Content-Encoding", "gzip")
-			content = f.gzipped
-		} else {
-			var err error
-			if content, err = gunzip(f.gzipped); err != nil {
-				http.Error(w, "500 internal server error", http.StatusInternalServerError)
-				return
-			}
+		} else if err == nil {
+			content, err = gunzip(gzipped)
 			etag += "-plain" // the two forms are different bytes, and a range of one is no range of the other
+		}
+		if err != nil {
+			http.Error(w, "500 internal server error", http.StatusInternalServerError)
+			return
 		}
 	}
 	h.Set("Content-Type", f.contentType)

@@ -367,7 +367,11 @@ func plain(t *testing.T, name string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return decompress(t, files[name].gzipped)
+	gzipped, err := dist.ReadFile(files[name].embedded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decompress(t, gzipped)
 }
 
 func decompress(t *testing.T, gzipped []byte) []byte {

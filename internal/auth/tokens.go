@@ -26,7 +26,7 @@ type presented struct {
 // NewTokens makes Tokens of a database.
 func NewTokens(db *txn.DB) *Tokens {
 	t := &Tokens{db: db}
-	t.lookups = join.New(join.Limits{Batch: 500, Queue: 10_000, Timeout: 5 * time.Second}, t.lookUp)
+	t.lookups = join.New(join.Limits{Batch: 500, Queue: 10_000, Timeout: 5 * time.Second, BoardFirst: true}, t.lookUp)
 	return t
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,7 +39,7 @@ VALUES (@tenant_id, @id, 1, @description, @quantity, @amount, @amount)`}
 // HTTP and GraphQL and its look-up of the token before it, and nothing of what else the product
 // promises. What it costs to allocate over the same HTTP path is measured on it.
 func textbookServer(ctx context.Context) error {
-	debug.SetGCPercent(400) // as the product's
+	command.CollectSeldom()
 	c, err := config.Load(os.Environ())
 	if err != nil {
 		return err

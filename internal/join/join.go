@@ -20,6 +20,10 @@ type Limits struct {
 	Batch   int           // requests in one flight, at most
 	Queue   int           // requests that wait, of all keys together, at most
 	Timeout time.Duration // of one flight
+	// BoardFirst lets all else that can run in this process do so before a shared flight departs: on a busy server
+	// more board, on an idle one there is nothing to wait for. It is for flights that cost little beside
+	// what their passengers do next; others had better depart at once.
+	BoardFirst bool
 }
 
 // Group joins the requests of each key, and of each key alone. Of one key one flight is in the air
@@ -114,11 +118,12 @@ func (g *Group[K, Req, Res]) leave(key K, s *seat[Req, Res]) bool {
 	return false
 }
 
-// flyAll flies a key until nobody waits. Before each departure all else that can run has its turn: on
-// a busy server those are requests about to board, on an idle one there is nothing to wait for.
+// flyAll flies a key until nobody waits.
 func (g *Group[K, Req, Res]) flyAll(key K) {
 	for g.awaited(key) {
-		runtime.Gosched()
+		if g.limits.BoardFirst {
+			runtime.Gosched()
+		}
 		seats := g.depart(key)
 		g.flight(key, seats)
 		for _, s := range seats {
