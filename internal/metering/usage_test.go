@@ -221,7 +221,7 @@ func TestUnsortedBatchesDeadlock(t *testing.T) {
 	gate.Await(t, 1) // it holds a's id
 	go deliver(m.another(t, 2), b, a)
 	m.AwaitLockWaits(t, 1) // in the order of the ids: it waits for a, and does not hold b yet
-	if n := m.count(t, "pg_locks WHERE NOT granted"); n != 1 {
+	if n := m.count(t, "pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted AND a.datname = current_database()"); n != 1 {
 		t.Errorf("%d locks are waited for", n)
 	}
 	wantRecorded(t, m.another(t, 2).record(t, b), 1, 0) // b is free
