@@ -26,6 +26,9 @@ const (
 // negotiate picks the answer's media type by the Accept header: the GraphQL one only where it is
 // named, since older clients know application/json alone.
 func negotiate(accept []string) (media string, ok bool) {
+	if strings.TrimSpace(strings.Join(accept, "")) == "" {
+		return mediaJSON, true
+	}
 	best := -1.0
 	ranges := strings.Split(strings.Join(accept, ","), ",")
 	for _, r := range ranges {
@@ -52,14 +55,14 @@ func negotiate(accept []string) (media string, ok bool) {
 			media, best = mediaJSON, q
 		}
 	}
-	if strings.TrimSpace(strings.Join(accept, "")) == "" {
-		return mediaJSON, true
-	}
 	return media, best > 0
 }
 
 // isJSON says whether a body's content type is JSON in UTF-8.
 func isJSON(contentType string) bool {
+	if contentType == mediaJSON { // as nearly all say it
+		return true
+	}
 	name, parameters, err := mime.ParseMediaType(contentType)
 	charset, given := parameters["charset"]
 	return err == nil && name == mediaJSON && (!given || strings.EqualFold(charset, "utf-8"))

@@ -28,11 +28,12 @@ func (s *Server) observed(next http.Handler) http.Handler {
 				status = http.StatusInternalServerError
 			}
 			took := time.Since(start)
-			attrs := append([]slog.Attr{
-				slog.String("method", r.Method), slog.String("path", r.URL.Path[:min(len(r.URL.Path), maxPath)]),
-				slog.Int("status", status), slog.Duration("took", took), slog.Int64("bytes", seen.bytes),
-			}, entry.What()...)
-			s.Logger.LogAttrs(ctx, level(r.Pattern, status), "request", attrs...)
+			if at := level(r.Pattern, status); s.Logger.Enabled(ctx, at) {
+				s.Logger.LogAttrs(ctx, at, "request", append([]slog.Attr{
+					slog.String("method", r.Method), slog.String("path", r.URL.Path[:min(len(r.URL.Path), maxPath)]),
+					slog.Int("status", status), slog.Duration("took", took), slog.Int64("bytes", seen.bytes),
+				}, entry.What()...)...)
+			}
 			if s.Observe != nil {
 				s.Observe(r.Pattern, r.Method, status, took)
 			}
