@@ -22,7 +22,7 @@ type numbering struct {
 
 var numberings = map[string]numbering{
 	"finalizeInvoice": {
-		series: "INV", last: "InsertInvoiceHistory",
+		series: "INV", last: "MoveInvoice",
 		about: `createDraftInvoice(input: {customerId: "CUSTOMER", currency: "EUR", lines: [{description: "Pawn", quantity: 1, unitAmountMinor: 100}]})
 			{ replayed document: invoice { id number } userErrors { message } }`,
 		ask:     `finalizeInvoice(input: {invoiceId: "INVOICE", idempotencyKey: "killed"}) { replayed document: invoice { id number } userErrors { message } }`,

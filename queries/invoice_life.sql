@@ -68,14 +68,34 @@ WHERE tenant_id = @tenant_id AND reference = @reference AND (invoice_id = @invoi
 ORDER BY id;
 
 -- name: InsertCreditNote :one
--- The credit note with its lines, under a number of its own series; the parties are those of now.
-WITH lines AS (
+-- The credit note with its lines, under the next number of its own series, by the lock and the guard of
+-- AllocateInvoices; the parties are those of now. No row back means "move the counter first".
+WITH counter AS (
+    SELECT c.tenant_id, c.series_id, c.period_start, c.next_number, c.last_issue_date,
+           c.number_prefix, c.number_suffix, c.number_width
+    FROM series_counters c
+    WHERE c.tenant_id = @tenant_id AND c.series_id = @series_id AND c.document = 'CREDIT_NOTE'
+      AND CASE WHEN sqlc.narg('issue_date')::date IS NULL
+               THEN @now::timestamptz < c.issue_date_ends
+               ELSE c.last_issue_date = sqlc.narg('issue_date')::date END
+      AND c.next_number <= c.max_number
+      AND NOT EXISTS (
+          SELECT FROM series_entries e
+          WHERE e.tenant_id = c.tenant_id AND e.series_id = c.series_id AND e.period_start = c.period_start AND e.last_number >= c.next_number)
+    FOR UPDATE
+), advanced AS (
+    UPDATE series_counters c
+    SET next_number = counter.next_number + 1
+    FROM counter
+    WHERE c.tenant_id = counter.tenant_id AND c.series_id = counter.series_id
+    RETURNING c.series_id
+), lines AS (
     INSERT INTO invoice_lines (
         tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount, tax_rate, tax_treatment, tax_minor, credits_line
     )
     SELECT @tenant_id, @id, line.ord, line.description, line.quantity, line.unit_price::numeric, line.quantity::numeric * line.unit_price::numeric,
            nullif(line.tax_rate, '')::numeric, nullif(line.tax_treatment, ''), line.tax_minor, line.credits_line
-    FROM ROWS FROM (
+    FROM counter, ROWS FROM (
         unnest(@line_descriptions::text[]), unnest(@line_quantities::bigint[]), unnest(@line_unit_amounts::text[]),
         unnest(@line_tax_rates::text[]), unnest(@line_tax_treatments::text[]), unnest(@line_taxes_minor::bigint[]), unnest(@line_credits::integer[])
     ) WITH ORDINALITY AS line (description, quantity, unit_price, tax_rate, tax_treatment, tax_minor, credits_line, ord)
@@ -85,13 +105,16 @@ INSERT INTO invoices (
     series_id, period_start, sequence, number, issue_date, seller_revision, buyer_revision,
     operation_id, operation_fingerprint, created_by, created_at, updated_at
 )
-VALUES (
-    @tenant_id, @id, @customer_id, 'CREDIT_NOTE', 'ISSUED', @currency, @total_minor, @tax_minor, @refund_due_minor, 0, @credits_invoice_id, @credit_reason,
-    @series_id, @period_start, @sequence, @number, @issue_date,
-    (SELECT s.revision FROM sellers s WHERE s.tenant_id = @tenant_id),
-    (SELECT c.revision FROM customers c WHERE c.tenant_id = @tenant_id AND c.id = @customer_id),
-    @operation_id, @operation_fingerprint, @created_by, @created_at, @updated_at
-)
+SELECT @tenant_id, @id, @customer_id, 'CREDIT_NOTE', 'ISSUED', @currency, @total_minor, @tax_minor, @refund_due_minor, 0, @credits_invoice_id, @credit_reason,
+       counter.series_id, counter.period_start, counter.next_number,
+       counter.number_prefix
+           || lpad(counter.next_number::text, greatest(counter.number_width, length(counter.next_number::text)), '0')
+           || counter.number_suffix,
+       counter.last_issue_date,
+       (SELECT s.revision FROM sellers s WHERE s.tenant_id = @tenant_id),
+       (SELECT c.revision FROM customers c WHERE c.tenant_id = @tenant_id AND c.id = @customer_id),
+       @operation_id, @operation_fingerprint, @created_by, @now::timestamptz, @now::timestamptz
+FROM counter
 RETURNING *;
 
 -- name: ListCreditNotes :many

@@ -58,6 +58,13 @@ SELECT * FROM series_counters
 WHERE tenant_id = @tenant_id AND series_id = @series_id
 FOR UPDATE;
 
+-- name: SeriesEntriesReach :one
+-- Under LockSeriesCounter: whether a number of a period stands in an entry from here on.
+SELECT EXISTS (
+    SELECT FROM series_entries
+    WHERE tenant_id = @tenant_id AND series_id = @series_id AND period_start = @period_start AND last_number >= @from_number
+);
+
 -- name: CloseSeriesPeriod :one
 -- Under LockSeriesCounter: what a period has numbered, as the counter leaves it. The primary key
 -- stands behind the lock: a period that is left twice was entered twice.

@@ -9,19 +9,15 @@ SELECT * FROM invoices WHERE tenant_id = @tenant_id AND id = @id FOR NO KEY UPDA
 
 -- name: InsertUsageInvoice :one
 -- The month's invoice, or one of its own for a residual. The unique index on the month decides
--- between two first folds: the loser is refused like any other, and reads everything again. With its
--- number it is given the parties of now.
+-- between two first folds: the loser is refused like any other, and reads everything again. Its number
+-- comes last, by MoveInvoice.
 INSERT INTO invoices (
     tenant_id, id, customer_id, kind, status, usage_month, currency, total_minor, rounding_adjustment,
-    waived_by, exemption_id, operation_id, operation_fingerprint, created_by, created_at, updated_at,
-    series_id, period_start, sequence, number, issue_date, seller_revision, buyer_revision
+    waived_by, exemption_id, operation_id, operation_fingerprint, created_by, created_at, updated_at
 )
 VALUES (
     @tenant_id, @id, @customer_id, @kind, @status, @usage_month, @currency, @total_minor, @rounding_adjustment,
-    @waived_by, @exemption_id, @operation_id, @operation_fingerprint, @created_by, @created_at, @updated_at,
-    @series_id, @period_start, @sequence, sqlc.narg('number')::text, @issue_date,
-    (SELECT s.revision FROM sellers s WHERE s.tenant_id = @tenant_id AND sqlc.narg('number')::text IS NOT NULL),
-    (SELECT c.revision FROM customers c WHERE c.tenant_id = @tenant_id AND c.id = @customer_id AND sqlc.narg('number')::text IS NOT NULL)
+    @waived_by, @exemption_id, @operation_id, @operation_fingerprint, @created_by, @created_at, @updated_at
 )
 RETURNING *;
 
@@ -44,27 +40,58 @@ SELECT @tenant_id, @invoice_id, (
 RETURNING *;
 
 -- name: MoveInvoice :one
--- The guarded update of every other move. A number that is given freezes the parties of now.
+-- The guarded update of every other move. Where number_by names a series, the invoice gets its next number,
+-- by the lock and the guard of AllocateInvoices, which freezes the parties of now: no row back may mean
+-- "move the counter first", too. Nothing of its transaction comes after it but COMMIT.
 --
 -- The guard: the version that the move was decided on, beside LockInvoice, and alone for the look, which
 -- decides without holding the invoice. The statuses are behind both, for a move that was not checked: one
 -- that the domain does not know is not made.
+WITH counter AS (
+    SELECT c.tenant_id, c.series_id, c.period_start, c.next_number, c.last_issue_date,
+           c.number_prefix, c.number_suffix, c.number_width
+    FROM series_counters c
+    WHERE c.tenant_id = @tenant_id AND c.series_id = sqlc.narg('number_by')::uuid AND c.document = 'INVOICE'
+      AND CASE WHEN sqlc.narg('issue_date')::date IS NULL
+               THEN @now::timestamptz < c.issue_date_ends
+               ELSE c.last_issue_date = sqlc.narg('issue_date')::date END
+      AND c.next_number <= c.max_number
+      AND NOT EXISTS (
+          SELECT FROM series_entries e
+          WHERE e.tenant_id = c.tenant_id AND e.series_id = c.series_id AND e.period_start = c.period_start AND e.last_number >= c.next_number)
+    FOR UPDATE
+), advanced AS (
+    UPDATE series_counters c
+    SET next_number = counter.next_number + 1
+    FROM counter
+    WHERE c.tenant_id = counter.tenant_id AND c.series_id = counter.series_id
+    RETURNING c.series_id
+), taken AS (
+    SELECT counter.series_id, counter.period_start, counter.next_number AS sequence, counter.last_issue_date AS issue_date,
+           counter.number_prefix
+               || lpad(counter.next_number::text, greatest(counter.number_width, length(counter.next_number::text)), '0')
+               || counter.number_suffix AS number
+    FROM counter
+    UNION ALL
+    SELECT NULL, NULL, NULL, NULL, NULL WHERE sqlc.narg('number_by')::uuid IS NULL
+)
 UPDATE invoices
 SET status = @to_status, updated_at = @next_version,
     waived_by = sqlc.narg('waived_by'), waive_reason = sqlc.narg('waive_reason'), exemption_id = sqlc.narg('exemption_id'), waive_verified_at = NULL,
     paid_at = sqlc.narg('paid_at'), payment_reference = sqlc.narg('payment_reference'),
     voided_at = sqlc.narg('voided_at'), void_reason = sqlc.narg('void_reason'), replaced_by = sqlc.narg('replaced_by'),
     paid_minor = @paid_minor, credited_minor = @credited_minor, refund_due_minor = @refund_due_minor,
-    series_id = coalesce(sqlc.narg('series_id'), series_id), period_start = coalesce(sqlc.narg('period_start'), period_start),
-    sequence = coalesce(sqlc.narg('sequence'), sequence), number = coalesce(sqlc.narg('number'), number),
-    issue_date = coalesce(sqlc.narg('issue_date'), issue_date),
-    seller_revision = coalesce(seller_revision, (SELECT s.revision FROM sellers s WHERE s.tenant_id = @tenant_id AND sqlc.narg('number')::text IS NOT NULL)),
+    series_id = coalesce(taken.series_id, invoices.series_id), period_start = coalesce(taken.period_start, invoices.period_start),
+    sequence = coalesce(taken.sequence, invoices.sequence), number = coalesce(taken.number, invoices.number),
+    issue_date = coalesce(taken.issue_date, invoices.issue_date),
+    seller_revision = coalesce(seller_revision, (SELECT s.revision FROM sellers s WHERE s.tenant_id = @tenant_id AND taken.number IS NOT NULL)),
     buyer_revision = coalesce(buyer_revision, (
         SELECT c.revision FROM customers c
-        WHERE c.tenant_id = @tenant_id AND c.id = invoices.customer_id AND sqlc.narg('number')::text IS NOT NULL))
+        WHERE c.tenant_id = @tenant_id AND c.id = invoices.customer_id AND taken.number IS NOT NULL))
+FROM taken
 WHERE invoices.tenant_id = @tenant_id AND invoices.id = @id
   AND invoices.status = ANY(sqlc.slice('allowed_statuses')) AND invoices.updated_at = @expected_updated_at
-RETURNING *;
+RETURNING invoices.*;
 
 -- name: VerifyWaive :one
 -- The look after the write has seen which exemption stands: that one is the evidence, even if the
@@ -112,13 +139,6 @@ SELECT * FROM invoice_history WHERE tenant_id = @tenant_id AND operation_id = @o
 -- name: ListInvoiceHistory :many
 SELECT * FROM invoice_history WHERE tenant_id = @tenant_id AND invoice_id = ANY(sqlc.slice('invoice_ids'))
 ORDER BY invoice_id, position;
-
--- name: TakeNumber :one
--- The last statement of a transaction that finalises: the counter is locked already, and stands on
--- the day of issue.
-UPDATE series_counters SET next_number = next_number + 1
-WHERE tenant_id = @tenant_id AND series_id = @series_id
-RETURNING *;
 
 -- name: FindSeriesByCode :one
 SELECT * FROM invoice_series WHERE tenant_id = @tenant_id AND code = @code;

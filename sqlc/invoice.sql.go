@@ -23,6 +23,10 @@ WITH counter AS (
                THEN $1::timestamptz < c.issue_date_ends
                ELSE c.last_issue_date = $12::date END
       AND c.next_number <= c.max_number - cardinality($2::uuid[]) + 1
+      -- Numbers that were imported or explained stand in entries: a counter behind them would give them out again.
+      AND NOT EXISTS (
+          SELECT FROM series_entries e
+          WHERE e.tenant_id = c.tenant_id AND e.series_id = c.series_id AND e.period_start = c.period_start AND e.last_number >= c.next_number)
     FOR UPDATE
 ), advanced AS (
     UPDATE series_counters c
@@ -112,6 +116,7 @@ type AllocateInvoicesRow struct {
 // or, where none was, a day not over yet), and every number of the batch must fit its legal length.
 // A day that is not over is in the counter's period. It is checked again on the row that was waited
 // for. No row back means "move the counter first", or that there is no such series, or no number.
+// MoveInvoice and InsertCreditNote number by the same lock and guard.
 //
 // Seller and buyer are frozen: their revisions of now. A customer that is not there has none; its
 // foreign key refuses it.

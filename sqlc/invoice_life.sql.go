@@ -13,15 +13,34 @@ import (
 )
 
 const insertCreditNote = `-- name: InsertCreditNote :one
-WITH lines AS (
+WITH counter AS (
+    SELECT c.tenant_id, c.series_id, c.period_start, c.next_number, c.last_issue_date,
+           c.number_prefix, c.number_suffix, c.number_width
+    FROM series_counters c
+    WHERE c.tenant_id = $1 AND c.series_id = $14 AND c.document = 'CREDIT_NOTE'
+      AND CASE WHEN $15::date IS NULL
+               THEN $13::timestamptz < c.issue_date_ends
+               ELSE c.last_issue_date = $15::date END
+      AND c.next_number <= c.max_number
+      AND NOT EXISTS (
+          SELECT FROM series_entries e
+          WHERE e.tenant_id = c.tenant_id AND e.series_id = c.series_id AND e.period_start = c.period_start AND e.last_number >= c.next_number)
+    FOR UPDATE
+), advanced AS (
+    UPDATE series_counters c
+    SET next_number = counter.next_number + 1
+    FROM counter
+    WHERE c.tenant_id = counter.tenant_id AND c.series_id = counter.series_id
+    RETURNING c.series_id
+), lines AS (
     INSERT INTO invoice_lines (
         tenant_id, invoice_id, position, description, quantity, unit_price, exact_amount, tax_rate, tax_treatment, tax_minor, credits_line
     )
     SELECT $1, $2, line.ord, line.description, line.quantity, line.unit_price::numeric, line.quantity::numeric * line.unit_price::numeric,
            nullif(line.tax_rate, '')::numeric, nullif(line.tax_treatment, ''), line.tax_minor, line.credits_line
-    FROM ROWS FROM (
-        unnest($20::text[]), unnest($21::bigint[]), unnest($22::text[]),
-        unnest($23::text[]), unnest($24::text[]), unnest($25::bigint[]), unnest($26::integer[])
+    FROM counter, ROWS FROM (
+        unnest($16::text[]), unnest($17::bigint[]), unnest($18::text[]),
+        unnest($19::text[]), unnest($20::text[]), unnest($21::bigint[]), unnest($22::integer[])
     ) WITH ORDINALITY AS line (description, quantity, unit_price, tax_rate, tax_treatment, tax_minor, credits_line, ord)
 )
 INSERT INTO invoices (
@@ -29,13 +48,16 @@ INSERT INTO invoices (
     series_id, period_start, sequence, number, issue_date, seller_revision, buyer_revision,
     operation_id, operation_fingerprint, created_by, created_at, updated_at
 )
-VALUES (
-    $1, $2, $3, 'CREDIT_NOTE', 'ISSUED', $4, $5, $6, $7, 0, $8, $9,
-    $10, $11, $12, $13, $14,
-    (SELECT s.revision FROM sellers s WHERE s.tenant_id = $1),
-    (SELECT c.revision FROM customers c WHERE c.tenant_id = $1 AND c.id = $3),
-    $15, $16, $17, $18, $19
-)
+SELECT $1, $2, $3, 'CREDIT_NOTE', 'ISSUED', $4, $5, $6, $7, 0, $8, $9,
+       counter.series_id, counter.period_start, counter.next_number,
+       counter.number_prefix
+           || lpad(counter.next_number::text, greatest(counter.number_width, length(counter.next_number::text)), '0')
+           || counter.number_suffix,
+       counter.last_issue_date,
+       (SELECT s.revision FROM sellers s WHERE s.tenant_id = $1),
+       (SELECT c.revision FROM customers c WHERE c.tenant_id = $1 AND c.id = $3),
+       $10, $11, $12, $13::timestamptz, $13::timestamptz
+FROM counter
 RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by
 `
 
@@ -49,16 +71,12 @@ type InsertCreditNoteParams struct {
 	RefundDueMinor       domain.Cents
 	CreditsInvoiceID     *domain.InvoiceID
 	CreditReason         *string
-	SeriesID             *domain.SeriesID
-	PeriodStart          *domain.Date
-	Sequence             *int64
-	Number               *string
-	IssueDate            *domain.Date
 	OperationID          domain.OperationID
 	OperationFingerprint domain.Fingerprint
 	CreatedBy            string
-	CreatedAt            time.Time
-	UpdatedAt            domain.Version
+	Now                  time.Time
+	SeriesID             domain.SeriesID
+	IssueDate            *domain.Date
 	LineDescriptions     []string
 	LineQuantities       []int64
 	LineUnitAmounts      []string
@@ -68,7 +86,8 @@ type InsertCreditNoteParams struct {
 	LineCredits          []int32
 }
 
-// The credit note with its lines, under a number of its own series; the parties are those of now.
+// The credit note with its lines, under the next number of its own series, by the lock and the guard of
+// AllocateInvoices; the parties are those of now. No row back means "move the counter first".
 func (q *Queries) InsertCreditNote(ctx context.Context, arg InsertCreditNoteParams) (*Invoice, error) {
 	row := q.db.QueryRow(ctx, insertCreditNote,
 		arg.TenantID,
@@ -80,16 +99,12 @@ func (q *Queries) InsertCreditNote(ctx context.Context, arg InsertCreditNotePara
 		arg.RefundDueMinor,
 		arg.CreditsInvoiceID,
 		arg.CreditReason,
-		arg.SeriesID,
-		arg.PeriodStart,
-		arg.Sequence,
-		arg.Number,
-		arg.IssueDate,
 		arg.OperationID,
 		arg.OperationFingerprint,
 		arg.CreatedBy,
-		arg.CreatedAt,
-		arg.UpdatedAt,
+		arg.Now,
+		arg.SeriesID,
+		arg.IssueDate,
 		arg.LineDescriptions,
 		arg.LineQuantities,
 		arg.LineUnitAmounts,

@@ -512,3 +512,30 @@ func (q *Queries) MoveSeriesCounter(ctx context.Context, arg MoveSeriesCounterPa
 	)
 	return &i, err
 }
+
+const seriesEntriesReach = `-- name: SeriesEntriesReach :one
+SELECT EXISTS (
+    SELECT FROM series_entries
+    WHERE tenant_id = $1 AND series_id = $2 AND period_start = $3 AND last_number >= $4
+)
+`
+
+type SeriesEntriesReachParams struct {
+	TenantID    domain.TenantID
+	SeriesID    domain.SeriesID
+	PeriodStart domain.Date
+	FromNumber  int64
+}
+
+// Under LockSeriesCounter: whether a number of a period stands in an entry from here on.
+func (q *Queries) SeriesEntriesReach(ctx context.Context, arg SeriesEntriesReachParams) (bool, error) {
+	row := q.db.QueryRow(ctx, seriesEntriesReach,
+		arg.TenantID,
+		arg.SeriesID,
+		arg.PeriodStart,
+		arg.FromNumber,
+	)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}

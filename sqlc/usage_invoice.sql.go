@@ -412,15 +412,11 @@ func (q *Queries) InsertSettlementLine(ctx context.Context, arg InsertSettlement
 const insertUsageInvoice = `-- name: InsertUsageInvoice :one
 INSERT INTO invoices (
     tenant_id, id, customer_id, kind, status, usage_month, currency, total_minor, rounding_adjustment,
-    waived_by, exemption_id, operation_id, operation_fingerprint, created_by, created_at, updated_at,
-    series_id, period_start, sequence, number, issue_date, seller_revision, buyer_revision
+    waived_by, exemption_id, operation_id, operation_fingerprint, created_by, created_at, updated_at
 )
 VALUES (
     $1, $2, $3, $4, $5, $6, $7, $8, $9,
-    $10, $11, $12, $13, $14, $15, $16,
-    $17, $18, $19, $20::text, $21,
-    (SELECT s.revision FROM sellers s WHERE s.tenant_id = $1 AND $20::text IS NOT NULL),
-    (SELECT c.revision FROM customers c WHERE c.tenant_id = $1 AND c.id = $3 AND $20::text IS NOT NULL)
+    $10, $11, $12, $13, $14, $15, $16
 )
 RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by
 `
@@ -442,16 +438,11 @@ type InsertUsageInvoiceParams struct {
 	CreatedBy            string
 	CreatedAt            time.Time
 	UpdatedAt            domain.Version
-	SeriesID             *domain.SeriesID
-	PeriodStart          *domain.Date
-	Sequence             *int64
-	Number               *string
-	IssueDate            *domain.Date
 }
 
 // The month's invoice, or one of its own for a residual. The unique index on the month decides
-// between two first folds: the loser is refused like any other, and reads everything again. With its
-// number it is given the parties of now.
+// between two first folds: the loser is refused like any other, and reads everything again. Its number
+// comes last, by MoveInvoice.
 func (q *Queries) InsertUsageInvoice(ctx context.Context, arg InsertUsageInvoiceParams) (*Invoice, error) {
 	row := q.db.QueryRow(ctx, insertUsageInvoice,
 		arg.TenantID,
@@ -470,11 +461,6 @@ func (q *Queries) InsertUsageInvoice(ctx context.Context, arg InsertUsageInvoice
 		arg.CreatedBy,
 		arg.CreatedAt,
 		arg.UpdatedAt,
-		arg.SeriesID,
-		arg.PeriodStart,
-		arg.Sequence,
-		arg.Number,
-		arg.IssueDate,
 	)
 	var i Invoice
 	err := row.Scan(
@@ -693,22 +679,51 @@ func (q *Queries) LockInvoice(ctx context.Context, arg LockInvoiceParams) (*Invo
 }
 
 const moveInvoice = `-- name: MoveInvoice :one
+WITH counter AS (
+    SELECT c.tenant_id, c.series_id, c.period_start, c.next_number, c.last_issue_date,
+           c.number_prefix, c.number_suffix, c.number_width
+    FROM series_counters c
+    WHERE c.tenant_id = $14 AND c.series_id = $18::uuid AND c.document = 'INVOICE'
+      AND CASE WHEN $19::date IS NULL
+               THEN $20::timestamptz < c.issue_date_ends
+               ELSE c.last_issue_date = $19::date END
+      AND c.next_number <= c.max_number
+      AND NOT EXISTS (
+          SELECT FROM series_entries e
+          WHERE e.tenant_id = c.tenant_id AND e.series_id = c.series_id AND e.period_start = c.period_start AND e.last_number >= c.next_number)
+    FOR UPDATE
+), advanced AS (
+    UPDATE series_counters c
+    SET next_number = counter.next_number + 1
+    FROM counter
+    WHERE c.tenant_id = counter.tenant_id AND c.series_id = counter.series_id
+    RETURNING c.series_id
+), taken AS (
+    SELECT counter.series_id, counter.period_start, counter.next_number AS sequence, counter.last_issue_date AS issue_date,
+           counter.number_prefix
+               || lpad(counter.next_number::text, greatest(counter.number_width, length(counter.next_number::text)), '0')
+               || counter.number_suffix AS number
+    FROM counter
+    UNION ALL
+    SELECT NULL, NULL, NULL, NULL, NULL WHERE $18::uuid IS NULL
+)
 UPDATE invoices
 SET status = $1, updated_at = $2,
     waived_by = $3, waive_reason = $4, exemption_id = $5, waive_verified_at = NULL,
     paid_at = $6, payment_reference = $7,
     voided_at = $8, void_reason = $9, replaced_by = $10,
     paid_minor = $11, credited_minor = $12, refund_due_minor = $13,
-    series_id = coalesce($14, series_id), period_start = coalesce($15, period_start),
-    sequence = coalesce($16, sequence), number = coalesce($17, number),
-    issue_date = coalesce($18, issue_date),
-    seller_revision = coalesce(seller_revision, (SELECT s.revision FROM sellers s WHERE s.tenant_id = $19 AND $17::text IS NOT NULL)),
+    series_id = coalesce(taken.series_id, invoices.series_id), period_start = coalesce(taken.period_start, invoices.period_start),
+    sequence = coalesce(taken.sequence, invoices.sequence), number = coalesce(taken.number, invoices.number),
+    issue_date = coalesce(taken.issue_date, invoices.issue_date),
+    seller_revision = coalesce(seller_revision, (SELECT s.revision FROM sellers s WHERE s.tenant_id = $14 AND taken.number IS NOT NULL)),
     buyer_revision = coalesce(buyer_revision, (
         SELECT c.revision FROM customers c
-        WHERE c.tenant_id = $19 AND c.id = invoices.customer_id AND $17::text IS NOT NULL))
-WHERE invoices.tenant_id = $19 AND invoices.id = $20
-  AND invoices.status = ANY($21) AND invoices.updated_at = $22
-RETURNING tenant_id, id, customer_id, kind, status, series_id, period_start, sequence, number, issue_date, currency, total_minor, rounding_adjustment, operation_id, operation_fingerprint, created_by, created_at, updated_at, usage_month, waived_by, waive_reason, exemption_id, waive_verified_at, paid_at, payment_reference, voided_at, void_reason, seller_revision, buyer_revision, tax_minor, lines_from, paid_minor, credited_minor, refund_due_minor, credits_invoice_id, credit_reason, replaced_by
+        WHERE c.tenant_id = $14 AND c.id = invoices.customer_id AND taken.number IS NOT NULL))
+FROM taken
+WHERE invoices.tenant_id = $14 AND invoices.id = $15
+  AND invoices.status = ANY($16) AND invoices.updated_at = $17
+RETURNING invoices.tenant_id, invoices.id, invoices.customer_id, invoices.kind, invoices.status, invoices.series_id, invoices.period_start, invoices.sequence, invoices.number, invoices.issue_date, invoices.currency, invoices.total_minor, invoices.rounding_adjustment, invoices.operation_id, invoices.operation_fingerprint, invoices.created_by, invoices.created_at, invoices.updated_at, invoices.usage_month, invoices.waived_by, invoices.waive_reason, invoices.exemption_id, invoices.waive_verified_at, invoices.paid_at, invoices.payment_reference, invoices.voided_at, invoices.void_reason, invoices.seller_revision, invoices.buyer_revision, invoices.tax_minor, invoices.lines_from, invoices.paid_minor, invoices.credited_minor, invoices.refund_due_minor, invoices.credits_invoice_id, invoices.credit_reason, invoices.replaced_by
 `
 
 type MoveInvoiceParams struct {
@@ -725,18 +740,18 @@ type MoveInvoiceParams struct {
 	PaidMinor         domain.Cents
 	CreditedMinor     domain.Cents
 	RefundDueMinor    domain.Cents
-	SeriesID          *domain.SeriesID
-	PeriodStart       *domain.Date
-	Sequence          *int64
-	Number            *string
-	IssueDate         *domain.Date
 	TenantID          domain.TenantID
 	ID                domain.InvoiceID
 	AllowedStatuses   []domain.InvoiceStatus
 	ExpectedUpdatedAt domain.Version
+	NumberBy          *domain.UUID
+	IssueDate         *domain.Date
+	Now               time.Time
 }
 
-// The guarded update of every other move. A number that is given freezes the parties of now.
+// The guarded update of every other move. Where number_by names a series, the invoice gets its next number,
+// by the lock and the guard of AllocateInvoices, which freezes the parties of now: no row back may mean
+// "move the counter first", too. Nothing of its transaction comes after it but COMMIT.
 //
 // The guard: the version that the move was decided on, beside LockInvoice, and alone for the look, which
 // decides without holding the invoice. The statuses are behind both, for a move that was not checked: one
@@ -756,15 +771,13 @@ func (q *Queries) MoveInvoice(ctx context.Context, arg MoveInvoiceParams) (*Invo
 		arg.PaidMinor,
 		arg.CreditedMinor,
 		arg.RefundDueMinor,
-		arg.SeriesID,
-		arg.PeriodStart,
-		arg.Sequence,
-		arg.Number,
-		arg.IssueDate,
 		arg.TenantID,
 		arg.ID,
 		arg.AllowedStatuses,
 		arg.ExpectedUpdatedAt,
+		arg.NumberBy,
+		arg.IssueDate,
+		arg.Now,
 	)
 	var i Invoice
 	err := row.Scan(
@@ -805,38 +818,6 @@ func (q *Queries) MoveInvoice(ctx context.Context, arg MoveInvoiceParams) (*Invo
 		&i.CreditsInvoiceID,
 		&i.CreditReason,
 		&i.ReplacedBy,
-	)
-	return &i, err
-}
-
-const takeNumber = `-- name: TakeNumber :one
-UPDATE series_counters SET next_number = next_number + 1
-WHERE tenant_id = $1 AND series_id = $2
-RETURNING tenant_id, series_id, document, period_start, next_number, last_issue_date, issue_date_ends, number_prefix, number_suffix, number_width, max_number
-`
-
-type TakeNumberParams struct {
-	TenantID domain.TenantID
-	SeriesID domain.SeriesID
-}
-
-// The last statement of a transaction that finalises: the counter is locked already, and stands on
-// the day of issue.
-func (q *Queries) TakeNumber(ctx context.Context, arg TakeNumberParams) (*SeriesCounter, error) {
-	row := q.db.QueryRow(ctx, takeNumber, arg.TenantID, arg.SeriesID)
-	var i SeriesCounter
-	err := row.Scan(
-		&i.TenantID,
-		&i.SeriesID,
-		&i.Document,
-		&i.PeriodStart,
-		&i.NextNumber,
-		&i.LastIssueDate,
-		&i.IssueDateEnds,
-		&i.NumberPrefix,
-		&i.NumberSuffix,
-		&i.NumberWidth,
-		&i.MaxNumber,
 	)
 	return &i, err
 }

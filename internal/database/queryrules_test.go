@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,7 +94,7 @@ var queryRules = []struct {
 		name: "FOR UPDATE locks the series' counter, or a key, and nothing else",
 		broken: func(s statement) bool {
 			for _, at := range forUpdate.FindAllStringIndex(s.sql, -1) {
-				before := s.sql[:at[0]]
+				before := level(s.sql[:at[0]])
 				if starts := from.FindAllStringIndex(before, -1); len(starts) == 0 || !onCounter.MatchString(before[starts[len(starts)-1][0]:]) {
 					return true
 				}
@@ -103,6 +104,7 @@ var queryRules = []struct {
 		breaks: []string{
 			"-- name: A :one\nSELECT * FROM customers WHERE tenant_id = @tenant_id FOR UPDATE;",
 			"-- name: A :one\nSELECT * FROM series_counters c JOIN invoices i USING (tenant_id) WHERE c.tenant_id = @tenant_id\nFOR  UPDATE;",
+			"-- name: A :one\nSELECT * FROM customers c WHERE c.tenant_id = @tenant_id AND EXISTS (SELECT FROM series_counters s WHERE s.tenant_id = c.tenant_id) FOR UPDATE;",
 			"-- name: A :one\nSELECT * FROM series_counters c, invoices i WHERE c.tenant_id = @tenant_id FOR UPDATE;",
 			"-- name: A :one\nWITH c AS (SELECT * FROM series_counters WHERE tenant_id = @tenant_id FOR UPDATE) SELECT * FROM invoices WHERE tenant_id = @tenant_id FOR UPDATE;",
 		},
@@ -111,8 +113,30 @@ var queryRules = []struct {
 			"-- name: A :one\nSELECT * FROM billing_periods WHERE tenant_id = @tenant_id FOR SHARE;",
 			"-- name: A :one\nSELECT * FROM api_keys WHERE tenant_id = @tenant_id FOR UPDATE;",
 			"-- name: A :one\nWITH c AS (SELECT * FROM series_counters c\nWHERE c.tenant_id = @tenant_id\nFOR UPDATE) SELECT * FROM invoices WHERE tenant_id = @tenant_id;",
+			"-- name: A :one\nSELECT * FROM series_counters c WHERE c.tenant_id = @tenant_id AND NOT EXISTS (SELECT FROM series_entries e WHERE e.tenant_id = c.tenant_id) FOR UPDATE;",
 		},
 	},
+}
+
+// level is what stands before the end of a text at the same level of parentheses: of the query that the end
+// belongs to, without those inside it.
+func level(text string) string {
+	var out []byte
+	depth := 0
+	for i := len(text) - 1; i >= 0 && depth >= 0; i-- {
+		switch text[i] {
+		case ')':
+			depth++
+		case '(':
+			depth--
+		default:
+			if depth == 0 {
+				out = append(out, text[i])
+			}
+		}
+	}
+	slices.Reverse(out)
+	return string(out)
 }
 
 // Every query file holds the rules of money transactions; and each rule notices a query that

@@ -133,6 +133,11 @@ func Unavailable() *Refusal {
 	return Refuse(CodeUnavailable, nil, "the database is unavailable: nothing was changed, ask again later")
 }
 
+// SeriesInconsistent says that a counter would give out a number that is taken: by what it is behind.
+func SeriesInconsistent(behind string) *Refusal {
+	return Refuse(CodeSeriesInconsistent, nil, "the series' counter is behind %s: nothing was written, and an operator has to look at it", behind)
+}
+
 // OutcomeUnknownError says that a write may or may not have happened. Asking again with the key
 // tells, and does it if it did not.
 type OutcomeUnknownError struct {

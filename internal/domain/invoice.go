@@ -157,7 +157,7 @@ type InvoiceLineInput struct {
 // Amount is quantity × unit amount, or an AMOUNT_OVERFLOW.
 func (l InvoiceLineInput) Amount() (Cents, error) { return l.UnitAmountMinor.Times(int64(l.Quantity)) }
 
-// MaxInvoiceLines bounds an invoice, and with it what one statement writes.
+// MaxInvoiceLines bounds an invoice.
 const MaxInvoiceLines = 1000
 
 // maxDescription is the longest description of a line, in characters.

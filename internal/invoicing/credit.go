@@ -216,7 +216,7 @@ func (c crediting) write(ctx context.Context, tx txn.Tx, invoice *sqlc.Invoice, 
 	arg := sqlc.InsertCreditNoteParams{
 		TenantID: invoice.TenantID, ID: c.id, CustomerID: invoice.CustomerID, Currency: invoice.Currency, TotalMinor: credit.Amount, RefundDueMinor: credit.RefundDue,
 		CreditsInvoiceID: &invoice.ID, CreditReason: &c.in.Reason,
-		OperationID: c.op.ID, OperationFingerprint: c.op.Fingerprint, CreatedBy: c.op.By, CreatedAt: tx.Now.Time, UpdatedAt: tx.Now,
+		OperationID: c.op.ID, OperationFingerprint: c.op.Fingerprint, CreatedBy: c.op.By, Now: tx.Now.Time,
 	}
 	for i, line := range lines {
 		if shares[i] == 0 {
@@ -241,12 +241,15 @@ func (c crediting) write(ctx context.Context, tx txn.Tx, invoice *sqlc.Invoice, 
 		arg.LineCredits = append(arg.LineCredits, line.Position)
 		arg.TaxMinor += tax
 	}
-	n, err := numberBy(ctx, tx, invoice.TenantID, domain.DocumentCreditNote, c.in.SeriesID, c.in.IssueDate)
+	n, err := NumberBy(ctx, tx.Queries, invoice.TenantID, domain.DocumentCreditNote, c.in.SeriesID, c.in.IssueDate)
 	if err != nil {
 		return nil, err
 	}
-	arg.SeriesID, arg.PeriodStart, arg.Sequence, arg.Number, arg.IssueDate = &n.SeriesID, &n.PeriodStart, &n.Sequence, &n.Printed, &n.IssueDate
-	return tx.InsertCreditNote(ctx, arg)
+	arg.SeriesID = n.series.ID
+	return n.take(ctx, tx, func(issueDate *domain.Date) (*sqlc.Invoice, error) {
+		arg.IssueDate = issueDate
+		return tx.InsertCreditNote(ctx, arg)
+	})
 }
 
 // CreditNotesOf answers each invoice's credit notes at its place, in the order in which they were made.

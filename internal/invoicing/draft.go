@@ -186,8 +186,8 @@ func (s *Service) Finalize(ctx context.Context, caller auth.Caller, in FinalizeI
 			if err := domain.CheckVersion(in.Version, invoice.UpdatedAt); err != nil {
 				return m, err
 			}
-			n, err := numberBy(ctx, tx, invoice.TenantID, domain.DocumentInvoice, in.SeriesID, in.IssueDate)
-			return Move{To: domain.InvoicePending, Number: &n}, err
+			n, err := NumberBy(ctx, tx.Queries, invoice.TenantID, domain.DocumentInvoice, in.SeriesID, in.IssueDate)
+			return Move{To: domain.InvoicePending, Number: n}, err
 		}})
 }
 

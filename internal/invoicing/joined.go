@@ -19,6 +19,13 @@ type Joining struct {
 	Queue int // 10,000: allocations that wait for a transaction, of all series together, at most
 }
 
+// What allocations may have in lines: together in one transaction, since the counter is locked while they
+// are written, and on average while they wait.
+const (
+	linesTogether = 2000
+	linesEach     = 10
+)
+
 // WithJoining is the service with other bounds of joining.
 func (s *Service) WithJoining(j Joining) *Service {
 	j = Joining{Batch: cmp.Or(j.Batch, 128), Queue: cmp.Or(j.Queue, 10_000)}
@@ -58,7 +65,8 @@ const flightTimeout = 3 * time.Minute
 
 func newJoined(db *txn.DB, j Joining) *joined {
 	out := &joined{db: db}
-	out.group = join.New(join.Limits{Batch: j.Batch, Queue: j.Queue, Timeout: flightTimeout}, out.fly)
+	limits := join.Limits{Batch: j.Batch, Queue: j.Queue, Timeout: flightTimeout, Load: linesTogether, Hold: linesEach * j.Queue}
+	out.group = join.New(limits, out.fly).Weighed(func(a *allocation) int { return len(a.in.Lines) })
 	return out
 }
 

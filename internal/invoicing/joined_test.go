@@ -126,6 +126,25 @@ func TestAFullQueueIsBusy(t *testing.T) {
 	s.wantOneTo(t, 5)
 }
 
+// Many lines together would hold the counter for long: a statement has at most 2,000, and who comes behind
+// a big invoice does not wait for all of them.
+func TestABatchIsBoundedByItsLines(t *testing.T) {
+	t.Parallel()
+	s := joinedShop(t, invoicing.Joining{})
+	big := s.input()
+	big.Lines = slices.Repeat(big.Lines[:1], domain.MaxInvoiceLines)
+	sent := s.Sent()
+	for _, o := range s.behindOne(t, nothing, big, big, big, s.input()) {
+		if o.err != nil {
+			t.Error(o.err)
+		}
+	}
+	if got := fmt.Sprint(sent()); got != "[AllocateInvoices AllocateInvoices AllocateInvoices]" {
+		t.Errorf("sent %s, want one alone, two big ones, and the third with the small one", got)
+	}
+	s.healthy(t)
+}
+
 // Switched off, each allocation has a statement of its own.
 func TestJoiningCanBeSwitchedOff(t *testing.T) {
 	t.Parallel()

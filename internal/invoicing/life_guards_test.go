@@ -23,12 +23,13 @@ type guard struct{ query, part, by string }
 // The guards of an invoice's life.
 var (
 	theLock      = guard{query: "LockInvoice", part: "FOR NO KEY UPDATE"}
-	theVersion   = guard{"MoveInvoice", "invoices.updated_at = $22", "$22::timestamptz IS NOT NULL"}
-	theStatuses  = guard{"MoveInvoice", "invoices.status = ANY($21)", "$21::text[] IS NOT NULL"}
+	theVersion   = guard{"MoveInvoice", "invoices.updated_at = $17", "$17::timestamptz IS NOT NULL"}
+	theStatuses  = guard{"MoveInvoice", "invoices.status = ANY($16)", "$16::text[] IS NOT NULL"}
 	editsVersion = guard{"ReplaceDraftLines", "invoices.updated_at = $7", "$7::timestamptz IS NOT NULL"}
 	editsDraft   = guard{query: "ReplaceDraftLines", part: "invoices.status = 'DRAFT' AND "}
 	thePositions = guard{part: "invoice_lines_pkey"}
 	notNumbered  = guard{part: "invoices_draft_not_numbered"}
+	thePlace     = guard{part: "invoice_history_position_key"} // a move with a number is written down before it is made
 )
 
 // step is what a use case does in its transaction with an invoice that it holds.
@@ -61,8 +62,8 @@ var (
 		if invoice.Status != domain.InvoiceDraft {
 			return m, domain.IllegalInvoiceMove(invoice.Status, domain.InvoicePending)
 		}
-		n, err := invoicing.TakeNumber(context.Background(), tx, s.caller.TenantID, s.series, domain.DocumentInvoice, nil)
-		return invoicing.Move{To: domain.InvoicePending, Number: &n}, err
+		n, err := invoicing.NumberBy(context.Background(), tx.Queries, s.caller.TenantID, domain.DocumentInvoice, &s.series, nil)
+		return invoicing.Move{To: domain.InvoicePending, Number: n}, err
 	})
 	drop = moving("deleteDraftInvoice", func(_ *shop, _ txn.Tx, invoice *sqlc.Invoice) (invoicing.Move, error) {
 		return invoicing.Move{To: domain.InvoiceDeleted}, invoice.Status.CheckMove(domain.InvoiceDeleted)
@@ -160,14 +161,15 @@ func TestTheGuardsOfAnInvoicesLife(t *testing.T) {
 	whole, unconstrained := newShop(t), newShop(t)
 	unconstrained.Exec(t, "ALTER TABLE invoice_lines DROP CONSTRAINT invoice_lines_pkey CASCADE")
 	unconstrained.Exec(t, "ALTER TABLE invoices DROP CONSTRAINT invoices_draft_not_numbered")
+	unconstrained.Exec(t, "ALTER TABLE invoice_history DROP CONSTRAINT invoice_history_position_key")
 	for n, c := range []struct {
 		name       string
 		one, other step
 		guards     []guard
 		damage     string
 	}{
-		{"finalised twice", finalise, finalise, []guard{theLock, theVersion, theStatuses}, "SERIES_CONTIGUOUS"},
-		{"finalised while it is deleted", drop, finalise, []guard{theLock, theVersion, theStatuses}, "INVOICE_HISTORY_LEGAL"},
+		{"finalised twice", finalise, finalise, []guard{theLock, theVersion, theStatuses, thePlace}, "SERIES_CONTIGUOUS"},
+		{"finalised while it is deleted", drop, finalise, []guard{theLock, theVersion, theStatuses, thePlace}, "INVOICE_HISTORY_LEGAL"},
 		{"deleted while it is finalised", finalise, drop, []guard{theLock, theVersion, theStatuses, notNumbered}, "DRAFT_NOT_NUMBERED"},
 		{"edited while it is finalised", finalise, edit, []guard{theLock, editsVersion, editsDraft}, "INVOICE_HISTORY_LEGAL"},
 		{"edited while it is deleted", drop, edit, []guard{theLock, editsVersion, editsDraft}, "INVOICE_HISTORY_LEGAL"},

@@ -20,7 +20,8 @@ type Move struct {
 	ReplacedBy *domain.InvoiceID
 	Payment    *Payment
 	Credit     *Credit
-	Number     *Number
+	Number     *Numbering
+	Born       bool // the invoice is made by this very transaction: its history begins behind the move
 	Op         domain.Operation
 	ID         domain.UUID // of the step, and of the payment
 }
@@ -35,12 +36,16 @@ type Payment struct {
 // Credit is what a credit note takes back, and what of it is to be given back.
 type Credit struct{ Amount, RefundDue domain.Cents }
 
-// Run makes the move by the guarded update and writes it down.
+// Run makes the move by the guarded update and writes it down: before it, where the update takes a
+// number, so that nothing comes after that but COMMIT.
 func (m Move) Run(ctx context.Context, tx txn.Tx, invoice *sqlc.Invoice) (*sqlc.Invoice, error) {
 	arg := sqlc.MoveInvoiceParams{
 		TenantID: invoice.TenantID, ID: invoice.ID, ToStatus: m.To, WaivedBy: m.WaivedBy, ExemptionID: m.Exemption, ReplacedBy: m.ReplacedBy,
 		PaidMinor: invoice.PaidMinor, CreditedMinor: invoice.CreditedMinor, RefundDueMinor: invoice.RefundDueMinor,
 		AllowedStatuses: m.To.Sources(), ExpectedUpdatedAt: invoice.UpdatedAt, NextVersion: invoice.UpdatedAt.Next(tx.Now.Time),
+	}
+	if m.Born {
+		arg.NextVersion = invoice.UpdatedAt
 	}
 	switch {
 	case m.To == invoice.Status: // numbered while it is waived, paid in part, or credited
@@ -68,7 +73,17 @@ func (m Move) Run(ctx context.Context, tx txn.Tx, invoice *sqlc.Invoice) (*sqlc.
 		arg.RefundDueMinor += c.RefundDue
 	}
 	if n := m.Number; n != nil {
-		arg.SeriesID, arg.PeriodStart, arg.Sequence, arg.Number, arg.IssueDate = &n.SeriesID, &n.PeriodStart, &n.Sequence, &n.Printed, &n.IssueDate
+		if !m.Born {
+			if err := Remember(ctx, tx, invoice, m); err != nil {
+				return nil, err
+			}
+		}
+		series := domain.UUID(n.series.ID)
+		arg.NumberBy, arg.Now = &series, tx.Now.Time
+		return n.take(ctx, tx, func(issueDate *domain.Date) (*sqlc.Invoice, error) {
+			arg.IssueDate = issueDate
+			return tx.MoveInvoice(ctx, arg)
+		})
 	}
 	moved, err := tx.MoveInvoice(ctx, arg)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -122,27 +137,16 @@ func Remember(ctx context.Context, tx txn.Tx, invoice *sqlc.Invoice, m Move) err
 	return err
 }
 
-// Finalise numbers an invoice that has no number yet: the last thing that the transaction waits for.
-// Its total is rounded already: it always is.
-func (m *Move) Finalise(ctx context.Context, tx txn.Tx, invoice *sqlc.Invoice) error {
+// Finalise has the move number an invoice that has no number yet, by the tenant's default series. Its
+// total is rounded already: it always is.
+func (m *Move) Finalise(ctx context.Context, tx txn.Tx, invoice *sqlc.Invoice) (err error) {
 	if invoice.Number != nil {
 		return nil
 	}
-	n, err := TakeDefaultNumber(ctx, tx, invoice.TenantID, domain.DocumentInvoice)
-	m.Number = &n
-	return err
-}
-
-// numberBy is TakeNumber of a series, or (nil) of the tenant's default one.
-func numberBy(ctx context.Context, tx txn.Tx, tenant domain.TenantID, document domain.SeriesDocument, series *domain.SeriesID, issueDate *domain.Date) (n Number, err error) {
-	if series != nil {
-		return TakeNumber(ctx, tx, tenant, *series, document, issueDate)
+	if m.Number, err = NumberBy(ctx, tx.Queries, invoice.TenantID, domain.DocumentInvoice, nil, nil); err != nil {
+		return err
 	}
-	standard, err := DefaultSeries(ctx, tx.Queries, tenant, document)
-	if err != nil {
-		return n, err
-	}
-	return takeNumber(ctx, tx, standard, document, issueDate)
+	return m.Number.check(ctx, tx)
 }
 
 // DecidePayment decides on a payment of a held invoice. A month that still accrues takes exactly what

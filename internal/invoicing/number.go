@@ -2,6 +2,9 @@ package invoicing
 
 import (
 	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
 
 	"countersign/internal/domain"
 	"countersign/internal/txn"
@@ -12,36 +15,27 @@ import (
 // series.
 var defaultSeries = map[domain.SeriesDocument]string{domain.DocumentInvoice: "INV", domain.DocumentCreditNote: "CN"}
 
-// Number is what a final document is numbered by.
-type Number struct {
-	SeriesID    domain.SeriesID
-	PeriodStart domain.Date
-	Sequence    int64
-	Printed     string
-	IssueDate   domain.Date
+// Numbering is the wish for the next number of a series, on a day: today, where none is asked for.
+type Numbering struct {
+	series    *sqlc.InvoiceSeries
+	issueDate *domain.Date
 }
 
-// TakeNumber takes the next number of a series for a document. It locks the series' counter, so it
-// is the last thing that a transaction does. Without an issue date the document is issued today.
-// It refuses with NOT_FOUND, SERIES_KIND_MISMATCH, PERIOD_CLOSED or SERIES_EXHAUSTED.
-func TakeNumber(ctx context.Context, tx txn.Tx, tenant domain.TenantID, seriesID domain.SeriesID, document domain.SeriesDocument, issueDate *domain.Date) (Number, error) {
-	series, err := tx.GetSeries(ctx, sqlc.GetSeriesParams{TenantID: tenant, Ids: []domain.SeriesID{seriesID}})
+// NumberBy reads the series that is to number a document, or (nil) the tenant's default one: before
+// anything is locked, since a series never changes. It refuses with NOT_FOUND or SERIES_KIND_MISMATCH.
+func NumberBy(ctx context.Context, q *sqlc.Queries, tenant domain.TenantID, document domain.SeriesDocument, seriesID *domain.SeriesID, issueDate *domain.Date) (*Numbering, error) {
+	if seriesID == nil {
+		series, err := DefaultSeries(ctx, q, tenant, document)
+		return &Numbering{series, issueDate}, err
+	}
+	rows, err := q.GetSeries(ctx, sqlc.GetSeriesParams{TenantID: tenant, Ids: []domain.SeriesID{*seriesID}})
 	if err != nil {
-		return Number{}, err
+		return nil, err
 	}
-	if len(series) == 0 {
-		return Number{}, domain.Refuse(domain.CodeNotFound, domain.Input("seriesId"), "no such series")
+	if len(rows) == 0 {
+		return nil, domain.Refuse(domain.CodeNotFound, domain.Input("seriesId"), "no such series")
 	}
-	return takeNumber(ctx, tx, series[0], document, issueDate)
-}
-
-// TakeDefaultNumber is TakeNumber of the tenant's default series of a document, today.
-func TakeDefaultNumber(ctx context.Context, tx txn.Tx, tenant domain.TenantID, document domain.SeriesDocument) (Number, error) {
-	series, err := DefaultSeries(ctx, tx.Queries, tenant, document)
-	if err != nil {
-		return Number{}, err
-	}
-	return takeNumber(ctx, tx, series, document, nil)
+	return &Numbering{rows[0], issueDate}, checkDocument(rows[0].Document, document)
 }
 
 // DefaultSeries is the series that numbers a tenant's documents where none is named.
@@ -49,25 +43,44 @@ func DefaultSeries(ctx context.Context, q *sqlc.Queries, tenant domain.TenantID,
 	return q.FindSeriesByCode(ctx, sqlc.FindSeriesByCodeParams{TenantID: tenant, Code: defaultSeries[document]})
 }
 
-// takeNumber reads the series before it locks the counter: a series never changes.
-func takeNumber(ctx context.Context, tx txn.Tx, series *sqlc.InvoiceSeries, document domain.SeriesDocument, issueDate *domain.Date) (n Number, err error) {
-	if err := checkDocument(series.Document, document); err != nil {
-		return n, err
-	}
-	counter, err := tx.LockSeriesCounter(ctx, sqlc.LockSeriesCounterParams{TenantID: series.TenantID, SeriesID: series.ID})
+// check refuses what take would refuse as the counter stands, before anything is written and without its
+// lock: a fact of a provider's that cannot be numbered is flagged, and its transaction goes on.
+func (n *Numbering) check(ctx context.Context, tx txn.Tx) error {
+	counters, err := tx.GetSeriesCounters(ctx, sqlc.GetSeriesCountersParams{TenantID: n.series.TenantID, SeriesIds: []domain.SeriesID{n.series.ID}})
 	if err != nil {
-		return n, err
+		return err
 	}
-	date, err := moveCounter(ctx, tx, series, counter, issueDate)
+	zone, err := domain.ParseTimeZone(n.series.TimeZone)
 	if err != nil {
-		return n, err
+		return err
 	}
-	taken, err := tx.TakeNumber(ctx, sqlc.TakeNumberParams{TenantID: series.TenantID, SeriesID: series.ID})
+	_, err = n.series.Rule().Move(counters[0].State(), n.issueDate, domain.DateOf(tx.Now.Time, zone))
+	return err
+}
+
+// take makes a write that takes the number within its own statement, for a day that is asked for, or
+// nil. It finds nothing to do while the counter stands elsewhere: then the counter is moved first. It
+// holds the counter's lock, so it is the last thing that a transaction does. It refuses with
+// PERIOD_CLOSED, SERIES_EXHAUSTED or SERIES_INCONSISTENT, and with txn.ErrRefused where the write finds
+// nothing to do with the counter in place either.
+func (n *Numbering) take(ctx context.Context, tx txn.Tx, write func(issueDate *domain.Date) (*sqlc.Invoice, error)) (*sqlc.Invoice, error) {
+	row, err := write(n.issueDate)
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return row, err
+	}
+	counter, err := tx.LockSeriesCounter(ctx, sqlc.LockSeriesCounterParams{TenantID: n.series.TenantID, SeriesID: n.series.ID})
 	if err != nil {
-		return n, err
+		return nil, err
 	}
-	printed := domain.Numbering{Prefix: taken.NumberPrefix, Suffix: taken.NumberSuffix, Width: taken.NumberWidth}.Print(taken.NextNumber - 1)
-	return Number{series.ID, taken.PeriodStart, taken.NextNumber - 1, printed, date}, nil
+	date, err := moveCounter(ctx, tx, n.series, counter, n.issueDate)
+	if err != nil {
+		return nil, err
+	}
+	row, err = write(&date)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, txn.ErrRefused
+	}
+	return row, err
 }
 
 // checkDocument refuses to number one kind of document by a series of the other.
@@ -81,7 +94,7 @@ func checkDocument(of, wanted domain.SeriesDocument) error {
 
 // moveCounter moves a locked counter to the day and the period in which its next number is issued.
 // If that is a later period, the one it leaves is recorded and the numbers start anew: under the
-// lock, so once.
+// lock, so once. A counter behind numbers that were imported or explained is SERIES_INCONSISTENT.
 func moveCounter(ctx context.Context, tx txn.Tx, series *sqlc.InvoiceSeries, counter *sqlc.SeriesCounter, requested *domain.Date) (domain.Date, error) {
 	zone, err := domain.ParseTimeZone(series.TimeZone)
 	if err != nil {
@@ -100,10 +113,19 @@ func moveCounter(ctx context.Context, tx txn.Tx, series *sqlc.InvoiceSeries, cou
 		}
 	}
 	n := rule.On(to.IssueDate)
-	_, err = tx.MoveSeriesCounter(ctx, sqlc.MoveSeriesCounterParams{
+	moved, err := tx.MoveSeriesCounter(ctx, sqlc.MoveSeriesCounterParams{
 		TenantID: series.TenantID, SeriesID: series.ID, PeriodStart: to.PeriodStart, StartsAnew: to.StartsAnew,
 		IssueDate: to.IssueDate, IssueDateEnds: to.IssueDate.End(zone),
 		NumberPrefix: n.Prefix, NumberSuffix: n.Suffix, NumberWidth: n.Width,
 	})
+	if err != nil {
+		return domain.Date{}, err
+	}
+	behind, err := tx.SeriesEntriesReach(ctx, sqlc.SeriesEntriesReachParams{
+		TenantID: series.TenantID, SeriesID: series.ID, PeriodStart: moved.PeriodStart, FromNumber: moved.NextNumber,
+	})
+	if err == nil && behind {
+		err = domain.SeriesInconsistent("the numbers that it explains")
+	}
 	return to.IssueDate, err
 }

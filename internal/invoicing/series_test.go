@@ -1,7 +1,6 @@
 package invoicing_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"countersign/internal/domain"
 	"countersign/internal/invoicing"
 	"countersign/internal/testdb"
-	"countersign/internal/txn"
 	"countersign/sqlc"
 )
 
@@ -155,37 +153,42 @@ func TestAnExhaustedSeries(t *testing.T) {
 	}
 }
 
-// TakeNumber numbers either kind of document by a series of that kind, and refuses the other.
-func TestTakeNumber(t *testing.T) {
+// A document is numbered by a series of its kind alone, on the day that is asked for.
+func TestNumberBy(t *testing.T) {
 	t.Parallel()
 	s := newShopAt(t, newClock(time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)).now)
-	notes := s.use(t, invoicing.CreateInvoiceSeriesInput{
-		Code: "NC", Document: ptr(domain.DocumentCreditNote), Reset: ptr(domain.ResetYearly),
-	})
-	take := func(series domain.SeriesID, document domain.SeriesDocument, day *domain.Date) (invoicing.Number, error) {
-		out, err := txn.Run(t.Context(), s.db, txn.Write[invoicing.Number]{
-			Apply: func(ctx context.Context, tx txn.Tx) (invoicing.Number, error) {
-				return invoicing.TakeNumber(ctx, tx, s.caller.TenantID, series, document, day)
-			},
-		})
+	yearly := s.use(t, invoicing.CreateInvoiceSeriesInput{Code: "NI", Reset: ptr(domain.ResetYearly)})
+	notes := s.use(t, invoicing.CreateInvoiceSeriesInput{Code: "NC", Document: ptr(domain.DocumentCreditNote), Reset: ptr(domain.ResetYearly)})
+	finalize := func(series domain.SeriesID, day *domain.Date) (*sqlc.Invoice, error) {
+		out, err := s.Finalize(t.Context(), s.caller, invoicing.FinalizeInvoiceInput{InvoiceID: s.draft(t).ID, SeriesID: &series, IssueDate: day})
 		return out.Value, err
 	}
-	for i, day := range []string{"2026-06-01", "2026-06-10", ""} {
-		var asked *domain.Date
-		if day != "" {
-			asked = date(t, day)
-		}
-		n, err := take(notes.ID, domain.DocumentCreditNote, asked)
-		if want := fmt.Sprintf("NC-2026-%05d", i+1); err != nil || n.Printed != want || n.SeriesID != notes.ID || n.PeriodStart != domain.NewDate(2026, 1, 1) || n.Sequence != int64(i+1) {
+	var last *sqlc.Invoice
+	for i, day := range []*domain.Date{date(t, "2026-06-01"), date(t, "2026-06-10"), nil, nil} {
+		n, err := finalize(yearly.ID, day)
+		if want := fmt.Sprintf("NI-2026-%05d", i+1); err != nil || *n.Number != want || *n.SeriesID != yearly.ID || *n.PeriodStart != domain.NewDate(2026, 1, 1) || *n.Sequence != int64(i+1) {
 			t.Errorf("got %+v, %v, want %s", n, err, want)
 		}
+		if want := domain.NewDate(2026, 6, 15); day == nil && *n.IssueDate != want || day != nil && *n.IssueDate != *day {
+			t.Errorf("issued on %s", n.IssueDate)
+		}
+		last = n
 	}
-	_, err := take(notes.ID, domain.DocumentCreditNote, date(t, "2026-06-01"))
+	for i := range 2 {
+		out, err := s.credit(invoicing.IssueCreditNoteInput{InvoiceID: last.ID, AmountMinor: ptr(domain.Cents(1)), Reason: "sent back", SeriesID: &notes.ID})
+		if want := fmt.Sprintf("NC-2026-%05d", i+1); err != nil || *out.Note.Number != want || *out.Note.SeriesID != notes.ID {
+			t.Errorf("got %+v, %v, want %s", out.Note, err, want)
+		}
+	}
+	_, err := finalize(yearly.ID, date(t, "2026-06-01"))
 	wantCode(t, err, domain.CodePeriodClosed)
-	_, err = take(notes.ID, domain.DocumentInvoice, nil)
+	_, err = finalize(notes.ID, nil)
 	wantCode(t, err, domain.CodeSeriesKindMismatch)
-	_, err = take(domain.NewID[domain.SeriesID](), domain.DocumentInvoice, nil)
+	_, err = finalize(domain.NewID[domain.SeriesID](), nil)
 	wantCode(t, err, domain.CodeNotFound)
+	_, err = s.credit(invoicing.IssueCreditNoteInput{InvoiceID: last.ID, Reason: "sent back", SeriesID: &yearly.ID})
+	wantCode(t, err, domain.CodeSeriesKindMismatch)
+	s.series = notes.ID
 	_, err = s.Allocate(t.Context(), s.caller, s.input())
 	wantCode(t, err, domain.CodeSeriesKindMismatch)
 

@@ -20,6 +20,9 @@ type Limits struct {
 	Batch   int           // requests in one flight, at most
 	Queue   int           // requests that wait, of all keys together, at most
 	Timeout time.Duration // of one flight
+	// Load and Hold bound what requests weigh, by Weighed: those of one flight, where a heavier one flies by
+	// itself, and those that wait. 0: whatever it is.
+	Load, Hold int
 	// BoardFirst lets all else that can run in this process do so before a shared flight departs: on a busy server
 	// more board, on an idle one there is nothing to wait for. It is for flights that cost little beside
 	// what their passengers do next; others had better depart at once.
@@ -32,13 +35,17 @@ type Group[K comparable, Req, Res any] struct {
 	fly    func(ctx context.Context, key K, requests []Req) ([]Res, error)
 	limits Limits
 
+	weigh func(Req) int
+
 	mu      sync.Mutex
 	flying  map[K][]*seat[Req, Res] // of each key in flight, who waits for the next one
 	waiting int
+	held    int // what they weigh
 }
 
 type seat[Req, Res any] struct {
 	request Req
+	weight  int
 	landed  chan struct{}
 	result  Res
 	err     error
@@ -46,13 +53,20 @@ type seat[Req, Res any] struct {
 
 // New makes a group of fly, which answers each request at its place, or all with one error.
 func New[K comparable, Req, Res any](limits Limits, fly func(ctx context.Context, key K, requests []Req) ([]Res, error)) *Group[K, Req, Res] {
-	return &Group[K, Req, Res]{fly: fly, limits: limits, flying: map[K][]*seat[Req, Res]{}}
+	return &Group[K, Req, Res]{fly: fly, limits: limits, weigh: func(Req) int { return 1 }, flying: map[K][]*seat[Req, Res]{}}
+}
+
+// Weighed is a new group whose requests weigh something, for the limits Load and Hold.
+func (g *Group[K, Req, Res]) Weighed(weigh func(Req) int) *Group[K, Req, Res] {
+	out := New(g.limits, g.fly)
+	out.weigh = weigh
+	return out
 }
 
 // Do answers a request. A caller whose context ends before its request departs leaves, and is told
 // so by the context's error: nothing was done. What has departed lands, within the flight's time.
 func (g *Group[K, Req, Res]) Do(ctx context.Context, key K, request Req) (Res, error) {
-	s := &seat[Req, Res]{request: request}
+	s := &seat[Req, Res]{request: request, weight: g.weigh(request)}
 	if err := ctx.Err(); err != nil {
 		return s.result, err
 	}
@@ -94,12 +108,13 @@ func (g *Group[K, Req, Res]) board(key K, s *seat[Req, Res]) (alone bool, err er
 	case !flying:
 		g.flying[key] = nil
 		return true, nil
-	case g.waiting >= g.limits.Queue:
+	case g.waiting >= g.limits.Queue, g.limits.Hold > 0 && g.held+s.weight > g.limits.Hold && g.waiting > 0:
 		return false, ErrFull
 	}
 	s.landed = make(chan struct{})
 	g.flying[key] = append(waiting, s)
 	g.waiting++
+	g.held += s.weight
 	return false, nil
 }
 
@@ -112,6 +127,7 @@ func (g *Group[K, Req, Res]) leave(key K, s *seat[Req, Res]) bool {
 		if w == s {
 			g.flying[key] = append(waiting[:i:i], waiting[i+1:]...)
 			g.waiting--
+			g.held -= s.weight
 			return true
 		}
 	}
@@ -148,9 +164,14 @@ func (g *Group[K, Req, Res]) depart(key K) []*seat[Req, Res] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	waiting := g.flying[key]
-	n := min(len(waiting), g.limits.Batch)
+	n, load := 0, 0
+	for n < min(len(waiting), g.limits.Batch) && (n == 0 || g.limits.Load == 0 || load+waiting[n].weight <= g.limits.Load) {
+		load += waiting[n].weight
+		n++
+	}
 	g.flying[key] = waiting[n:len(waiting):len(waiting)]
 	g.waiting -= n
+	g.held -= load
 	return waiting[:n:n]
 }
 

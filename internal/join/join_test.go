@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -142,4 +143,45 @@ func TestAPanicIsAnErrorOfItsFlightAlone(t *testing.T) {
 	if got, err := g.Do(t.Context(), one, 1); got != 1 || err != nil {
 		t.Errorf("after a panic: got %d, %v", got, err)
 	}
+}
+
+// A flight takes what it can carry, in the order in which it came, and what weighs more flies by itself; those
+// that wait are bounded by their weight too.
+func TestWeightsBoundAFlightAndTheQueue(t *testing.T) {
+	t.Parallel()
+	e := newEcho()
+	g := join.New(join.Limits{Batch: 100, Queue: 100, Timeout: time.Minute, Load: 10, Hold: 40}, e.fly).Weighed(func(n int) int { return n })
+	var wg sync.WaitGroup
+	do := func(n int) {
+		wg.Go(func() {
+			if got, err := g.Do(t.Context(), one, n); got != n || err != nil {
+				t.Errorf("request %d: got %d, %v", n, got, err)
+			}
+		})
+	}
+	do(1)
+	<-e.started
+	for i, n := range []int{4, 5, 2, 8, 15, 6} { // 40 in all
+		do(n)
+		untilWaiting(g, i+1)
+	}
+	if _, err := g.Do(t.Context(), one, 1); !errors.Is(err, join.ErrFull) {
+		t.Errorf("past what may wait: %v, want ErrFull", err)
+	}
+	for _, want := range [][]int{{4, 5}, {2, 8}, {15}, {6}} {
+		e.gate <- struct{}{}
+		if got := <-e.started; !slices.Equal(got, want) {
+			t.Errorf("a flight carries %v, want %v", got, want)
+		}
+	}
+	e.gate <- struct{}{}
+	wg.Wait()
+	do(41) // nobody waits, so it flies, and leaves nothing held
+	<-e.started
+	do(40)
+	untilWaiting(g, 1)
+	e.gate <- struct{}{}
+	<-e.started
+	e.gate <- struct{}{}
+	wg.Wait()
 }

@@ -84,11 +84,10 @@ func (c *closing) run(ctx context.Context) error {
 	if err := c.fold(ctx); err != nil {
 		return err
 	}
-	if err := c.finalise(ctx); err != nil {
+	if _, err := c.tx.ClosePeriod(ctx, sqlc.ClosePeriodParams{TenantID: c.tenant, CustomerID: c.customer, Month: c.month, ClosedAt: &c.tx.Now.Time}); err != nil {
 		return err
 	}
-	_, err = c.tx.ClosePeriod(ctx, sqlc.ClosePeriodParams{TenantID: c.tenant, CustomerID: c.customer, Month: c.month, ClosedAt: &c.tx.Now.Time})
-	return err
+	return c.finalise(ctx) // last, since it takes a number
 }
 
 // settle settles what every key has used up to the month and nothing has settled, in the order of

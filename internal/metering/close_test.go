@@ -151,7 +151,7 @@ func TestClosingOfTheExemptAndWithNothing(t *testing.T) {
 	m.sound(t)
 }
 
-// The exemption ends, or begins, between closing's read of it and its commit: the look after the
+// The exemption ends, or begins, between closing's read of it and its last statement: the look after the
 // commit makes a numbered invoice match, since nobody had verified its waive.
 func TestTheExemptionFlipsWhileAMonthIsClosed(t *testing.T) {
 	t.Parallel()
@@ -170,7 +170,7 @@ func TestTheExemptionFlipsWhileAMonthIsClosed(t *testing.T) {
 				m.exempt(t)
 			}
 			m.useAt(t, m.key(t, "1"), 7, midJune)
-			m.before(t, "ClosePeriod", func() { m.flipOnly(t, c.granted) })
+			m.before(t, "MoveInvoice", func() { m.flipOnly(t, c.granted) })
 			m.close(t, june)
 			m.wantBooks(t, c.want)
 			m.sound(t)

@@ -168,7 +168,7 @@ func (p *placement) outcome() domain.SettlementOutcome {
 // a conflict like any other.
 func (p *placement) open(ctx context.Context) (*sqlc.Settlement, error) {
 	status, cause := p.status()
-	invoice, err := p.insertInvoice(ctx, domain.InvoiceUsage, status, cause, invoicing.Number{})
+	invoice, err := p.insertInvoice(ctx, domain.InvoiceUsage, status, cause)
 	if err != nil {
 		return nil, err
 	}
@@ -207,28 +207,33 @@ func (p *placement) put(ctx context.Context) (*sqlc.Settlement, error) {
 	return p.line(ctx, invoice, p.outcome())
 }
 
-// apart bills the value on an invoice of its own, with a number of its own: waived if the customer
-// is exempt. What is less than one minor unit is skipped, and the skip is a row.
+// apart bills the value on an invoice of its own, with a number of its own, which comes last: waived if
+// the customer is exempt. What is less than one minor unit is skipped, and the skip is a row.
 func (p *placement) apart(ctx context.Context) (*sqlc.Settlement, error) {
 	if p.settlement.Amount.LessThanOne() {
 		return p.end(ctx, domain.SettlementSkipped, nil)
 	}
-	number, err := invoicing.TakeDefaultNumber(ctx, p.tx, p.settlement.TenantID, domain.DocumentInvoice)
+	status, cause := p.status()
+	invoice, err := p.insertInvoice(ctx, domain.InvoiceResidual, status, cause)
 	if err != nil {
 		return nil, err
 	}
-	status, cause := domain.InvoicePending, (*string)(nil)
-	if p.exemption != nil {
-		status, cause = p.status()
-	}
-	invoice, err := p.insertInvoice(ctx, domain.InvoiceResidual, status, cause, number)
+	placed, err := p.line(ctx, invoice, domain.SettlementBilledSeparately)
 	if err != nil {
 		return nil, err
 	}
-	return p.line(ctx, invoice, domain.SettlementBilledSeparately)
+	born := invoicing.Move{To: status, Born: true}
+	if status == domain.InvoiceOpen {
+		born.To = domain.InvoicePending
+	}
+	if err := born.Finalise(ctx, p.tx, invoice); err != nil {
+		return nil, err
+	}
+	_, err = born.Run(ctx, p.tx, invoice)
+	return placed, err
 }
 
-func (p *placement) insertInvoice(ctx context.Context, kind domain.InvoiceKind, status domain.InvoiceStatus, cause *string, n invoicing.Number) (*sqlc.Invoice, error) {
+func (p *placement) insertInvoice(ctx context.Context, kind domain.InvoiceKind, status domain.InvoiceStatus, cause *string) (*sqlc.Invoice, error) {
 	total, adjustment, err := domain.AddExact(0, domain.Decimal{}, p.settlement.Amount)
 	if err != nil {
 		return nil, err
@@ -245,9 +250,6 @@ func (p *placement) insertInvoice(ctx context.Context, kind domain.InvoiceKind, 
 	}
 	if cause != nil {
 		arg.ExemptionID = p.exemption
-	}
-	if n.Sequence != 0 {
-		arg.SeriesID, arg.PeriodStart, arg.Sequence, arg.Number, arg.IssueDate = &n.SeriesID, &n.PeriodStart, &n.Sequence, &n.Printed, &n.IssueDate
 	}
 	return p.tx.InsertUsageInvoice(ctx, arg)
 }

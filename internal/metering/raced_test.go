@@ -32,7 +32,7 @@ func (m *meter) finalise(t *testing.T, invoice *sqlc.Invoice) {
 	t.Helper()
 	_, err := txn.Run(context.Background(), m.db, txn.Write[*sqlc.Invoice]{
 		Apply: func(ctx context.Context, tx txn.Tx) (*sqlc.Invoice, error) {
-			n, err := invoicing.TakeDefaultNumber(ctx, tx, invoice.TenantID, domain.DocumentInvoice)
+			n, err := invoicing.NumberBy(ctx, tx.Queries, invoice.TenantID, domain.DocumentInvoice, nil, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -40,7 +40,7 @@ func (m *meter) finalise(t *testing.T, invoice *sqlc.Invoice) {
 			if err != nil {
 				return nil, err
 			}
-			return invoicing.Move{To: domain.InvoicePending, Number: &n, Op: op, ID: domain.NewID[domain.UUID]()}.Run(ctx, tx, invoice)
+			return invoicing.Move{To: domain.InvoicePending, Number: n, Op: op, ID: domain.NewID[domain.UUID]()}.Run(ctx, tx, invoice)
 		},
 		Find: func(context.Context, *sqlc.Queries) (f txn.Found[*sqlc.Invoice], err error) { return f, errNothing },
 	})

@@ -39,8 +39,7 @@ func ofConstraint(e *pgconn.PgError) (verdict, error) {
 	// A number that the counter gave out and that is taken: once may be a counter that was just
 	// mended; twice is for a person.
 	case "invoices_sequence_key", "invoices_number_key", "series_periods_pkey":
-		return againOnce, domain.Refuse(domain.CodeSeriesInconsistent, nil,
-			"the series' counter is behind its invoices: nothing was written, and an operator has to look at it").Because(e)
+		return againOnce, domain.SeriesInconsistent("its invoices").Because(e)
 
 	case "invoice_series_code_key":
 		return decided, refuse(e, domain.CodeCodeTaken, "a series with this code exists", "code")
