@@ -76,6 +76,14 @@ func TestLifeOfADraft(t *testing.T) {
 			t.Errorf("%s of a final invoice is answered %s", field, r.body)
 		}
 	}
+	for _, of := range []struct {
+		invoice  string
+		replayed bool
+	}{{id, true}, {a.draft(t, a.demo, a.demo.customerID), false}} { // a key that has done nothing stays free
+		if r := a.mutate(t, "finalizeInvoice", vars{"invoiceId": of.invoice, "idempotencyKey": "free"}); r.at(t, "f.replayed") != of.replayed || r.text(t, "f.invoice.id") != of.invoice {
+			t.Errorf("under a key of its own: %s", r.body)
+		}
+	}
 	gone := a.draft(t, a.demo, a.demo.customerID)
 	for _, replayed := range []bool{false, true} { // under two keys
 		r = a.mutate(t, "deleteDraftInvoice", vars{"invoiceId": gone, "reason": "a mistake"})
