@@ -29,6 +29,17 @@ func (l Creditable) TaxShare(gross Cents) Cents {
 	return Cents(roundHalfEven(num, den).Int64()) - l.CreditedTax // within the line's tax
 }
 
+// CheckAmount refuses what is no amount of the line, whatever is left of it: one of the other sign, or none.
+func (l Creditable) CheckAmount(path []string, amount Cents) error {
+	switch {
+	case l.Gross < 0 && amount > -1:
+		return BadInputAt(path, "an amount is of its line's sign: of a discount, at most -1")
+	case l.Gross >= 0 && amount < 1:
+		return BadInputAt(path, "an amount is of its line's sign: at least 1")
+	}
+	return nil
+}
+
 // WholeLines are exact amounts in whole minor units that sum to the rounded sum: each is what its
 // addition adds to the rounded sum of those before it.
 func WholeLines(exact []Decimal) ([]Cents, error) {

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -66,6 +67,24 @@ func TestCreditsSumToTheInvoice(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An amount to credit is of its line's sign, whatever is left of the line.
+func TestCheckAmountOfALine(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		gross, amount Cents
+		says          string
+	}{
+		{100, 1, ""}, {100, 101, ""}, {100, 0, "at least 1"}, {100, -1, "at least 1"},
+		{-100, -1, ""}, {-100, -101, ""}, {-100, 0, "at most -1"}, {-100, 1, "at most -1"},
+		{0, 1, ""}, {0, 0, "at least 1"}, {0, -1, "at least 1"},
+	} {
+		err := Creditable{Gross: c.gross, CreditedGross: c.gross}.CheckAmount(Input("x"), c.amount)
+		if c.says == "" && err != nil || c.says != "" && (code(err) != CodeBadInput || path(err) != "input.x" || !strings.HasSuffix(err.Error(), c.says)) {
+			t.Errorf("%d of %d: %v, want %q", c.amount, c.gross, err, c.says)
+		}
+	}
 }
 
 func abs(c Cents) int64 { return max(int64(c), -int64(c)) }

@@ -57,6 +57,36 @@ func IllegalInvoiceMove(from, to InvoiceStatus) error {
 	}
 }
 
+// notCreditable is why an invoice that stands elsewhere than at PENDING or PAID cannot be credited.
+var notCreditable = map[InvoiceStatus]string{
+	InvoiceDraft:   "it asks for nothing yet, and is edited, or deleted",
+	InvoiceDeleted: "it never asked for anything",
+	InvoiceOpen:    "it still accrues, and is not final",
+	InvoiceWaived:  "nothing of it is asked for",
+	InvoiceVoid:    "nothing of it is asked for any more",
+	InvoiceIssued:  "it is a credit note itself",
+}
+
+// CheckCreditable refuses to credit what is not final, or asks for nothing, and says why. A credit leads
+// to where nothing is left to pay.
+func (s InvoiceStatus) CheckCreditable() error {
+	if s == InvoicePending || s == InvoicePaid {
+		return nil
+	}
+	return &IllegalInvoiceTransitionError{
+		Refusal: *Refuse(CodeIllegalTransition, Input("invoiceId"), "an invoice that is %s cannot be credited: %s", s, notCreditable[s]),
+		From:    s, To: InvoicePaid,
+	}
+}
+
+// NumberedOtherwise refuses to make an invoice final by another series or on another day than it was.
+func NumberedOtherwise(status InvoiceStatus, number string, series SeriesID, day Date) error {
+	return &IllegalInvoiceTransitionError{
+		Refusal: *Refuse(CodeIllegalTransition, Input("invoiceId"), "the invoice is final already: it has the number %s of the series %s, issued on %s", number, series, day),
+		From:    status, To: InvoicePending,
+	}
+}
+
 // IllegalInvoiceTransitionError refuses a move that an invoice's state does not allow.
 type IllegalInvoiceTransitionError struct {
 	Refusal

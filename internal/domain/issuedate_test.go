@@ -2,6 +2,7 @@ package domain
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -44,6 +45,9 @@ func TestIssueDate(t *testing.T) {
 		var closed *PeriodClosedError
 		if c.code == CodePeriodClosed && (!errors.As(err, &closed) || closed.LastIssueDate != c.last) {
 			t.Errorf("%s: %#v does not tell the last issue date", c.name, err)
+		}
+		if c.code == CodePeriodClosed && !strings.Contains(err.Error(), "already issued a document on "+c.last.String()) { // a series numbers either kind
+			t.Errorf("%s: it says %v", c.name, err)
 		}
 	}
 }

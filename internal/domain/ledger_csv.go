@@ -116,7 +116,7 @@ func csvHeader(cells, at []string, f *Faults) []string {
 
 // csvRow reads a line.
 func csvRow(header, cells, at []string, f *Faults) ImportRow {
-	row := ImportRow{At: at}
+	row := ImportRow{At: at, CSV: true}
 	if len(cells) > len(header) {
 		f.Add(at, "text", "the line has %d cells, and there are %d columns", len(cells), len(header))
 		return row

@@ -26,7 +26,16 @@ type ImportedNumber struct {
 // ImportRow is a row with the path by which its faults name it.
 type ImportRow struct {
 	ImportedNumber
-	At []string // input, numbers, 3 or input, csv, 17 (the line)
+	At  []string // input, numbers, 3 or input, csv, 17 (the line)
+	CSV bool     // its fields are columns
+}
+
+// lastNumber is what the row calls the end of its run.
+func (r ImportRow) lastNumber() string {
+	if r.CSV {
+		return "last_number"
+	}
+	return "lastNumber"
 }
 
 // Faults are what is wrong with an import, row by row: the first of them, and how many there are.
@@ -180,7 +189,7 @@ func (c *checking) numbers(row ImportRow, e *LedgerEntry, f *Faults) {
 	case e.First < 1 || e.Last > c.largest:
 		f.Add(row.At, "number", "the series' numbers are 1 to %d", c.largest)
 	case e.Last < e.First:
-		f.Add(row.At, "lastNumber", "a run ends at its first number, or after it")
+		f.Add(row.At, row.lastNumber(), "a run ends at its first number, or after it")
 	case e.Last > e.First && row.Reference != nil:
 		f.Add(row.At, "reference", "a reference is one number's")
 	}

@@ -79,7 +79,7 @@ func TestImportCSV(t *testing.T) {
 		"not a number":             {"number\nx\n1.5\n-0\n+1\n01\n1e3\n9223372036854775808\n", "at 2 number, at 3 number, at 4 number, at 5 number, at 6 number, at 7 number, at 8 number"},
 		"out of range":             {"number\n0\n-1\n100000\n", "at 2 number, at 3 number, at 4 number"},
 		"a run out of range":       {"number,last_number\n1,100000\n", "at 2 number"},
-		"a run backwards":          {"number,last_number\n5,4\n", "at 2 lastNumber"},
+		"a run backwards":          {"number,last_number\n5,4\n", "at 2 last_number"},
 		"a run with a reference":   {"number,last_number,reference\n5,6,x\n", "at 2 reference"},
 		"a number twice":           {"number\n7\n8\n7\n", "at 4 number"},
 		"a number in a run":        {"number,last_number\n1,9\n5,\n10,\n", "at 3 number"},
@@ -212,8 +212,9 @@ func TestFaultsOfAList(t *testing.T) {
 	f := &Faults{}
 	var rows []ImportRow
 	for i, n := range []int64{5, 5, 0} {
-		rows = append(rows, ImportRow{ImportedNumber{Number: &n}, Input("numbers", fmt.Sprint(i))})
+		rows = append(rows, ImportRow{ImportedNumber: ImportedNumber{Number: &n}, At: Input("numbers", fmt.Sprint(i))})
 	}
+	rows = append(rows, ImportRow{ImportedNumber: ImportedNumber{Number: new(int64(9)), LastNumber: new(int64(8))}, At: Input("numbers", "3")})
 	if entries := into.Entries(rows, f); len(entries) == 0 {
 		t.Error("the good rows are lost")
 	}
@@ -221,7 +222,7 @@ func TestFaultsOfAList(t *testing.T) {
 	for _, user := range UserErrors(f.Err(Input("numbers"))) {
 		at = append(at, strings.Join(user.GetPath(), " "))
 	}
-	if want := []string{"input numbers 2 number", "input numbers 1 number"}; !slices.Equal(at, want) {
+	if want := []string{"input numbers 2 number", "input numbers 3 lastNumber", "input numbers 1 number"}; !slices.Equal(at, want) {
 		t.Errorf("the faults are at %v, want %v", at, want)
 	}
 }

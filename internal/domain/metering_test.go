@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -227,6 +228,14 @@ func TestEveryMoveOfAnInvoice(t *testing.T) {
 		}
 		if want := from == InvoiceOpen || from == InvoicePending; from.Owes() != want {
 			t.Errorf("%s owes: %t", from, from.Owes())
+		}
+		err := from.CheckCreditable()
+		if want := from != InvoicePending && from != InvoicePaid; (err != nil) != want {
+			t.Errorf("%s is credited: %v", from, err)
+		}
+		if said, why, _ := strings.Cut(fmt.Sprint(err), ": "); err != nil && (said != fmt.Sprintf("an invoice that is %s cannot be credited", from) || why == "" ||
+			code(err) != CodeIllegalTransition || path(err) != "input.invoiceId") {
+			t.Errorf("%s is credited: %v (%s at %s)", from, err, code(err), path(err))
 		}
 	}
 }

@@ -162,7 +162,7 @@ func IssueDate(requested *Date, last, today Date) (Date, error) {
 		return Date{}, &PeriodClosedError{
 			Refusal: Refusal{
 				Code: CodePeriodClosed, Path: Input("issueDate"),
-				Message: fmt.Sprintf("the series has already issued an invoice on %s, and numbers are chronological", last),
+				Message: fmt.Sprintf("the series has already issued a document on %s, and numbers are chronological", last),
 			},
 			LastIssueDate: last,
 		}

@@ -107,13 +107,18 @@ func (a *allocation) moveAndTake(ctx context.Context, tx txn.Tx) (*sqlc.Invoice,
 		return nil, err
 	}
 	date, err := moveCounter(ctx, tx, series[0], counter, a.in.IssueDate)
+	if err != nil {
+		return nil, aboutSeries(err)
+	}
+	return takeOne(ctx, tx, a, &date)
+}
+
+// aboutSeries says of a series that is exhausted which argument it is: the one by which another is named.
+func aboutSeries(err error) error {
 	if exhausted := (*domain.Refusal)(nil); errors.As(err, &exhausted) && exhausted.Code == domain.CodeSeriesExhausted {
 		exhausted.Path = domain.Input("seriesId")
 	}
-	if err != nil {
-		return nil, err
-	}
-	return takeOne(ctx, tx, a, &date)
+	return err
 }
 
 func (a *allocation) find(ctx context.Context, q *sqlc.Queries) (txn.Found[*sqlc.Invoice], error) {

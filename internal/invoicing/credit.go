@@ -46,7 +46,7 @@ func (s *Service) IssueCreditNote(ctx context.Context, caller auth.Caller, in Is
 		return txn.Outcome[IssuedCredit]{}, err
 	}
 	c := crediting{in: in, op: op, id: domain.NewID[domain.InvoiceID](), step: domain.NewID[domain.UUID]()}
-	return txn.Run(ctx, s.db, txn.Write[IssuedCredit]{
+	out, err := txn.Run(ctx, s.db, txn.Write[IssuedCredit]{
 		Operation: op,
 		Apply: func(ctx context.Context, tx txn.Tx) (IssuedCredit, error) {
 			invoice, err := LockInvoice(ctx, tx, caller.TenantID, in.InvoiceID, "invoiceId")
@@ -67,11 +67,15 @@ func (s *Service) IssueCreditNote(ctx context.Context, caller auth.Caller, in Is
 			return txn.Found[IssuedCredit]{Value: IssuedCredit{note, rows[0]}, Fingerprint: note.OperationFingerprint, Own: note.ID == c.id}, nil
 		},
 	})
+	return out, aboutSeries(err)
 }
 
 func (in IssueCreditNoteInput) check() error {
 	if err := domain.CheckText(domain.Input("reason"), in.Reason, 500); err != nil {
 		return err
+	}
+	if in.AmountMinor != nil && *in.AmountMinor < 1 {
+		return domain.BadInputAt(domain.Input("amountMinor"), "an amount is at least 1")
 	}
 	if in.Lines == nil {
 		return nil
@@ -96,8 +100,8 @@ type crediting struct {
 // issue decides on a held invoice what is taken back, and writes it: on the invoice first, under a
 // number last.
 func (c crediting) issue(ctx context.Context, tx txn.Tx, invoice *sqlc.Invoice) (issued IssuedCredit, err error) {
-	if invoice.Status != domain.InvoicePending && invoice.Status != domain.InvoicePaid {
-		return issued, domain.IllegalInvoiceMove(invoice.Status, domain.InvoiceIssued)
+	if err := invoice.Status.CheckCreditable(); err != nil {
+		return issued, err
 	}
 	if err := domain.CheckVersion(c.in.Version, invoice.UpdatedAt); err != nil {
 		return issued, err
@@ -173,6 +177,9 @@ func (in IssueCreditNoteInput) shares(invoice *sqlc.Invoice, lines []creditable)
 	default:
 		amount = left.AmountMinor
 	}
+	if in.Lines != nil && amount < 1 {
+		return nil, 0, domain.BadInputAt(path, "the lines come to %d, and a credit note is of at least 1", amount)
+	}
 	if amount < 1 || amount > left.AmountMinor {
 		return nil, 0, domain.CreditTooLarge(path, left)
 	}
@@ -199,6 +206,9 @@ func (in IssueCreditNoteInput) ofLines(invoice *sqlc.Invoice, lines []creditable
 		share := left
 		if asked.AmountMinor != nil {
 			share = *asked.AmountMinor
+			if err := lines[n].CheckAmount(at("amountMinor"), share); err != nil {
+				return nil, 0, err
+			}
 		}
 		if share == 0 || left >= 0 && (share < 0 || share > left) || left < 0 && (share > 0 || share < left) {
 			return nil, 0, domain.CreditTooLarge(at("amountMinor"), domain.Money{AmountMinor: left, Currency: invoice.Currency})

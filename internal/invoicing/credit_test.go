@@ -98,7 +98,8 @@ func TestACreditNoteFollowsItsInvoice(t *testing.T) {
 	s.healthy(t)
 }
 
-// Never more than was invoiced, of the invoice and of each line; and only of what is final.
+// Never more than was invoiced, of the invoice and of each line; and only of what is final. A refusal says
+// what would not be one.
 func TestWhatIsNotCredited(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -107,31 +108,42 @@ func TestWhatIsNotCredited(t *testing.T) {
 	line := func(n int32, c *domain.Cents) []invoicing.CreditLineInput {
 		return []invoicing.CreditLineInput{{Line: n, AmountMinor: c}}
 	}
+	charge := "input.lines.0.amountMinor: an amount is of its line's sign: at least 1"
+	discount := "input.lines.0.amountMinor: an amount is of its line's sign: of a discount, at most -1"
 	for name, c := range map[string]struct {
 		in   invoicing.IssueCreditNoteInput
-		want domain.Code
+		code domain.Code
+		says string // where, and part of the message
 	}{
-		"more than all":               {invoicing.IssueCreditNoteInput{AmountMinor: amount(12956)}, domain.CodeCreditTooLarge},
-		"nothing":                     {invoicing.IssueCreditNoteInput{AmountMinor: amount(0)}, domain.CodeCreditTooLarge},
-		"less than nothing":           {invoicing.IssueCreditNoteInput{AmountMinor: amount(-1)}, domain.CodeCreditTooLarge},
-		"more than a line":            {invoicing.IssueCreditNoteInput{Lines: line(2, amount(1056))}, domain.CodeCreditTooLarge},
-		"a discount as a charge":      {invoicing.IssueCreditNoteInput{Lines: line(3, amount(1))}, domain.CodeCreditTooLarge},
-		"a discount alone":            {invoicing.IssueCreditNoteInput{Lines: line(3, nil)}, domain.CodeCreditTooLarge},
-		"lines for more than all":     {invoicing.IssueCreditNoteInput{Lines: append(line(1, nil), line(2, nil)...)}, domain.CodeCreditTooLarge},
-		"a line that is not there":    {invoicing.IssueCreditNoteInput{Lines: line(4, nil)}, domain.CodeBadInput},
-		"a line twice":                {invoicing.IssueCreditNoteInput{Lines: append(line(1, amount(1)), line(1, amount(1))...)}, domain.CodeBadInput},
-		"no line":                     {invoicing.IssueCreditNoteInput{Lines: []invoicing.CreditLineInput{}}, domain.CodeBadInput},
-		"lines and an amount":         {invoicing.IssueCreditNoteInput{Lines: line(1, nil), AmountMinor: amount(1)}, domain.CodeBadInput},
-		"by a series of invoices":     {invoicing.IssueCreditNoteInput{SeriesID: &s.series}, domain.CodeSeriesKindMismatch},
-		"on an old version":           {invoicing.IssueCreditNoteInput{Version: new(domain.Version)}, domain.CodeStaleVersion},
-		"a draft":                     {invoicing.IssueCreditNoteInput{InvoiceID: s.draft(t).ID}, domain.CodeIllegalTransition},
-		"an invoice that is not ours": {invoicing.IssueCreditNoteInput{InvoiceID: domain.NewID[domain.InvoiceID]()}, domain.CodeNotFound},
+		"more than all":           {invoicing.IssueCreditNoteInput{AmountMinor: amount(12956)}, domain.CodeCreditTooLarge, "input.amountMinor: 12955 minor units of EUR are left"},
+		"nothing":                 {invoicing.IssueCreditNoteInput{AmountMinor: amount(0)}, domain.CodeBadInput, "input.amountMinor: an amount is at least 1"},
+		"less than nothing":       {invoicing.IssueCreditNoteInput{AmountMinor: amount(-1)}, domain.CodeBadInput, "input.amountMinor: an amount is at least 1"},
+		"more than a line":        {invoicing.IssueCreditNoteInput{Lines: line(2, amount(1056))}, domain.CodeCreditTooLarge, "input.lines.0.amountMinor: 1055 minor units"},
+		"nothing of a line":       {invoicing.IssueCreditNoteInput{Lines: line(2, amount(0))}, domain.CodeBadInput, charge},
+		"a charge as a discount":  {invoicing.IssueCreditNoteInput{Lines: line(2, amount(-1))}, domain.CodeBadInput, charge},
+		"a discount as a charge":  {invoicing.IssueCreditNoteInput{Lines: line(3, amount(1))}, domain.CodeBadInput, discount},
+		"nothing of a discount":   {invoicing.IssueCreditNoteInput{Lines: line(3, amount(0))}, domain.CodeBadInput, discount},
+		"more than a discount":    {invoicing.IssueCreditNoteInput{Lines: line(3, amount(-101))}, domain.CodeCreditTooLarge, "input.lines.0.amountMinor: -100 minor units"},
+		"a discount alone":        {invoicing.IssueCreditNoteInput{Lines: line(3, nil)}, domain.CodeBadInput, "input.lines: the lines come to -100, and a credit note is of at least 1"},
+		"lines that come to none": {invoicing.IssueCreditNoteInput{Lines: append(line(3, nil), line(2, amount(100))...)}, domain.CodeBadInput, "input.lines: the lines come to 0,"},
+		"lines for more than all": {invoicing.IssueCreditNoteInput{Lines: append(line(1, nil), line(2, nil)...)}, domain.CodeCreditTooLarge, "input.lines: 12955 minor units"},
+
+		"a line that is not there":    {invoicing.IssueCreditNoteInput{Lines: line(4, nil)}, domain.CodeBadInput, "input.lines.0.line: "},
+		"a line twice":                {invoicing.IssueCreditNoteInput{Lines: append(line(1, amount(1)), line(1, amount(1))...)}, domain.CodeBadInput, "input.lines.1.line: "},
+		"no line":                     {invoicing.IssueCreditNoteInput{Lines: []invoicing.CreditLineInput{}}, domain.CodeBadInput, "input.lines: "},
+		"lines and an amount":         {invoicing.IssueCreditNoteInput{Lines: line(1, nil), AmountMinor: amount(1)}, domain.CodeBadInput, "input.amountMinor: "},
+		"by a series of invoices":     {invoicing.IssueCreditNoteInput{SeriesID: &s.series}, domain.CodeSeriesKindMismatch, "input.seriesId: "},
+		"by a series that is nowhere": {invoicing.IssueCreditNoteInput{SeriesID: ptr(domain.NewID[domain.SeriesID]())}, domain.CodeNotFound, "input.seriesId: "},
+		"on an old version":           {invoicing.IssueCreditNoteInput{Version: new(domain.Version)}, domain.CodeStaleVersion, "input.version: "},
+		"a draft":                     {invoicing.IssueCreditNoteInput{InvoiceID: s.draft(t).ID}, domain.CodeIllegalTransition, "input.invoiceId: an invoice that is DRAFT cannot be credited: "},
+		"an invoice that is not ours": {invoicing.IssueCreditNoteInput{InvoiceID: domain.NewID[domain.InvoiceID]()}, domain.CodeNotFound, "input.invoiceId: "},
 	} {
 		if c.in.InvoiceID == (domain.InvoiceID{}) {
 			c.in.InvoiceID = invoice.ID
 		}
-		if _, err := s.credit(c.in); codeOf(err) != c.want {
-			t.Errorf("%s: %v, want %s", name, err, c.want)
+		_, err := s.credit(c.in)
+		if codeOf(err) != c.code || !strings.Contains(said(err), c.says) {
+			t.Errorf("%s: %s, want %s %s", name, said(err), c.code, c.says)
 		}
 	}
 	issued, err := s.credit(invoicing.IssueCreditNoteInput{InvoiceID: invoice.ID})
@@ -139,7 +151,13 @@ func TestWhatIsNotCredited(t *testing.T) {
 		t.Fatalf("%+v (%v)", issued.Note, err)
 	}
 	_, err = s.credit(invoicing.IssueCreditNoteInput{InvoiceID: issued.Note.ID})
-	wantCode(t, err, domain.CodeIllegalTransition)
+	if wantCode(t, err, domain.CodeIllegalTransition); !strings.Contains(said(err), "cannot be credited: it is a credit note itself") {
+		t.Errorf("a credit note is refused with %s", said(err))
+	}
+	_, err = s.credit(invoicing.IssueCreditNoteInput{InvoiceID: invoice.ID, Lines: line(2, nil)})
+	if wantCode(t, err, domain.CodeCreditTooLarge); !strings.Contains(said(err), "input.lines.0.amountMinor: 0 minor units") {
+		t.Errorf("what is credited already is refused with %s", said(err))
+	}
 	s.healthy(t)
 }
 

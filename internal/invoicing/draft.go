@@ -175,11 +175,13 @@ func (s *Service) Finalize(ctx context.Context, caller auth.Caller, in FinalizeI
 	if err != nil {
 		return txn.Outcome[*sqlc.Invoice]{}, err
 	}
-	return Grant(ctx, s.db, Wish{Tenant: caller.TenantID, Op: op, Invoice: in.InvoiceID,
+	out, err := Grant(ctx, s.db, Wish{Tenant: caller.TenantID, Op: op, Invoice: in.InvoiceID,
 		Decide: func(ctx context.Context, tx txn.Tx, invoice *sqlc.Invoice) (m Move, err error) {
 			switch {
 			case invoice.Kind == domain.InvoiceDirect && invoice.Number != nil && in.as(invoice):
 				return m, ErrMoved
+			case invoice.Number != nil:
+				return m, domain.NumberedOtherwise(invoice.Status, *invoice.Number, *invoice.SeriesID, *invoice.IssueDate)
 			case invoice.Status != domain.InvoiceDraft: // a month is made final by its close
 				return m, domain.IllegalInvoiceMove(invoice.Status, domain.InvoicePending)
 			}
@@ -189,6 +191,7 @@ func (s *Service) Finalize(ctx context.Context, caller auth.Caller, in FinalizeI
 			n, err := NumberBy(ctx, tx.Queries, invoice.TenantID, domain.DocumentInvoice, in.SeriesID, in.IssueDate)
 			return Move{To: domain.InvoicePending, Number: n}, err
 		}})
+	return out, aboutSeries(err)
 }
 
 // as says whether an invoice was finalised as it is asked for.

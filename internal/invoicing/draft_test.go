@@ -2,6 +2,7 @@ package invoicing_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -251,8 +252,14 @@ func TestWhatIsNotFinalised(t *testing.T) {
 	if _, err := s.finalize(draft.ID, nil); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Finalize(t.Context(), s.caller, invoicing.FinalizeInvoiceInput{InvoiceID: draft.ID, SeriesID: &other})
-	wantCode(t, err, domain.CodeIllegalTransition)
+	has := fmt.Sprintf("input.invoiceId: the invoice is final already: it has the number NEW-00001 of the series %s, issued on %s", s.series, s.get(t, draft.ID).IssueDate)
+	for _, in := range []invoicing.FinalizeInvoiceInput{{SeriesID: &other}, {IssueDate: date(t, "2020-01-05")}} {
+		in.InvoiceID = draft.ID
+		_, err = s.Finalize(t.Context(), s.caller, in)
+		if wantCode(t, err, domain.CodeIllegalTransition); said(err) != has {
+			t.Errorf("finalised otherwise: %s, want %s", said(err), has)
+		}
+	}
 	out, err := s.Finalize(t.Context(), s.caller, invoicing.FinalizeInvoiceInput{InvoiceID: draft.ID, Version: &old}) // it was decided before
 	if err != nil || !out.Replayed {
 		t.Errorf("%+v (%v)", out, err)

@@ -153,6 +153,28 @@ func TestAnExhaustedSeries(t *testing.T) {
 	}
 }
 
+// What is numbered beside allocation is told of an exhausted series in terms of its own argument, given or not.
+func TestAnExhaustedSeriesOfItsOwnArgument(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	draft, invoice := s.draft(t).ID, s.take(t, s.input()).ID
+	s.Exec(t, "UPDATE series_counters SET next_number = max_number + 1")
+	notes := testdb.Scan[domain.SeriesID](t, s.DB, "SELECT id FROM invoice_series WHERE code = 'CN'")
+	for _, named := range []bool{true, false} {
+		finalise, credit := invoicing.FinalizeInvoiceInput{InvoiceID: draft}, invoicing.IssueCreditNoteInput{InvoiceID: invoice}
+		if named {
+			finalise.SeriesID, credit.SeriesID = &s.series, &notes
+		}
+		_, err := s.Finalize(t.Context(), s.caller, finalise)
+		_, other := s.credit(credit)
+		for _, err := range []error{err, other} {
+			if codeOf(err) != domain.CodeSeriesExhausted || !strings.HasPrefix(said(err), "input.seriesId: ") {
+				t.Errorf("series named %t: %s", named, said(err))
+			}
+		}
+	}
+}
+
 // A document is numbered by a series of its kind alone, on the day that is asked for.
 func TestNumberBy(t *testing.T) {
 	t.Parallel()

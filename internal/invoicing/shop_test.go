@@ -3,7 +3,9 @@ package invoicing_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -151,6 +153,15 @@ func codeOf(err error) domain.Code {
 		return refusal.GetCode()
 	}
 	return domain.CodeInternal
+}
+
+// said is what a caller is told of an error: what it is about, and the message.
+func said(err error) string {
+	var refusal domain.UserError
+	if !errors.As(err, &refusal) {
+		return fmt.Sprint(err)
+	}
+	return strings.Join(refusal.GetPath(), ".") + ": " + refusal.GetMessage()
 }
 
 func wantCode(t *testing.T, err error, code domain.Code) {
