@@ -69,14 +69,15 @@ ORDER BY id;
 
 -- name: InsertCreditNote :one
 -- The credit note with its lines, under the next number of its own series, by the lock and the guard of
--- AllocateInvoices; the parties are those of now. No row back means "move the counter first".
+-- AllocateInvoices; the parties are those of now. No row back means "move the counter first". Its day is
+-- decided by a moment of its own, which is now, or when its invoice's day begins.
 WITH counter AS (
     SELECT c.tenant_id, c.series_id, c.period_start, c.next_number, c.last_issue_date,
            c.number_prefix, c.number_suffix, c.number_width
     FROM series_counters c
     WHERE c.tenant_id = @tenant_id AND c.series_id = @series_id AND c.document = 'CREDIT_NOTE'
       AND CASE WHEN sqlc.narg('issue_date')::date IS NULL
-               THEN @now::timestamptz < c.issue_date_ends
+               THEN @dated_by::timestamptz < c.issue_date_ends
                ELSE c.last_issue_date = sqlc.narg('issue_date')::date END
       AND c.next_number <= c.max_number
       AND NOT EXISTS (

@@ -107,6 +107,12 @@ JOIN invoice_lines l ON l.tenant_id = i.tenant_id AND l.invoice_id = i.id AND l.
 WHERE abs(c.gross) >= abs(l.exact_amount + CASE WHEN l.tax_treatment = 'EXCLUSIVE' THEN l.tax_minor ELSE 0 END) + 1 OR c.gross * l.exact_amount < 0
 
 UNION ALL
+SELECT 'CREDIT_AFTER_INVOICE', n.tenant_id, ARRAY['inv', 'inv'], ARRAY[n.id, i.id], format('issued on %s, and credits an invoice that was issued on %s', n.issue_date, i.issue_date)
+FROM these n
+JOIN invoices i ON i.tenant_id = n.tenant_id AND i.id = n.credits_invoice_id
+WHERE n.issue_date < i.issue_date
+
+UNION ALL
 SELECT 'SETTLED_EXACTLY', i.tenant_id, ARRAY['inv'], ARRAY[i.id],
        format('the invoice is %s: of %s, %s is paid and %s credited, of which %s is to be given back', i.status, i.total_minor, i.paid_minor, i.credited_minor, i.refund_due_minor)
 FROM these i

@@ -19,7 +19,7 @@ WITH counter AS (
     FROM series_counters c
     WHERE c.tenant_id = $1 AND c.series_id = $14 AND c.document = 'CREDIT_NOTE'
       AND CASE WHEN $15::date IS NULL
-               THEN $13::timestamptz < c.issue_date_ends
+               THEN $16::timestamptz < c.issue_date_ends
                ELSE c.last_issue_date = $15::date END
       AND c.next_number <= c.max_number
       AND NOT EXISTS (
@@ -39,8 +39,8 @@ WITH counter AS (
     SELECT $1, $2, line.ord, line.description, line.quantity, line.unit_price::numeric, line.quantity::numeric * line.unit_price::numeric,
            nullif(line.tax_rate, '')::numeric, nullif(line.tax_treatment, ''), line.tax_minor, line.credits_line
     FROM counter, ROWS FROM (
-        unnest($16::text[]), unnest($17::bigint[]), unnest($18::text[]),
-        unnest($19::text[]), unnest($20::text[]), unnest($21::bigint[]), unnest($22::integer[])
+        unnest($17::text[]), unnest($18::bigint[]), unnest($19::text[]),
+        unnest($20::text[]), unnest($21::text[]), unnest($22::bigint[]), unnest($23::integer[])
     ) WITH ORDINALITY AS line (description, quantity, unit_price, tax_rate, tax_treatment, tax_minor, credits_line, ord)
 )
 INSERT INTO invoices (
@@ -77,6 +77,7 @@ type InsertCreditNoteParams struct {
 	Now                  time.Time
 	SeriesID             domain.SeriesID
 	IssueDate            *domain.Date
+	DatedBy              time.Time
 	LineDescriptions     []string
 	LineQuantities       []int64
 	LineUnitAmounts      []string
@@ -87,7 +88,8 @@ type InsertCreditNoteParams struct {
 }
 
 // The credit note with its lines, under the next number of its own series, by the lock and the guard of
-// AllocateInvoices; the parties are those of now. No row back means "move the counter first".
+// AllocateInvoices; the parties are those of now. No row back means "move the counter first". Its day is
+// decided by a moment of its own, which is now, or when its invoice's day begins.
 func (q *Queries) InsertCreditNote(ctx context.Context, arg InsertCreditNoteParams) (*Invoice, error) {
 	row := q.db.QueryRow(ctx, insertCreditNote,
 		arg.TenantID,
@@ -105,6 +107,7 @@ func (q *Queries) InsertCreditNote(ctx context.Context, arg InsertCreditNotePara
 		arg.Now,
 		arg.SeriesID,
 		arg.IssueDate,
+		arg.DatedBy,
 		arg.LineDescriptions,
 		arg.LineQuantities,
 		arg.LineUnitAmounts,

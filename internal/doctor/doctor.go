@@ -28,6 +28,7 @@ var invariants = []string{
 	"PARTY_IS_ITS_LAST_REVISION", // a seller or a customer is what its last revision says
 	"PAYMENTS_ACCOUNTED_FOR",     // what is paid is the sum of the payments
 	"CREDITS_ACCOUNTED_FOR",      // what is credited is the sum of the credit notes, and no more than the total or a line
+	"CREDIT_AFTER_INVOICE",       // a credit note is issued on the day of its invoice, or later
 	"SETTLED_EXACTLY",            // what is paid was paid and credited for exactly what it asked, and nothing for more
 	"REPLACEMENT_STANDS",         // only what is void is replaced, by another invoice of its customer
 	"INVOICE_HISTORY_LEGAL",      // an invoice's steps are those of the state machine, none missing

@@ -128,6 +128,11 @@ var lifeDamages = []damage{
 		want: []string{"CREDITS_ACCOUNTED_FOR credit paid"},
 	},
 	{
+		name: "a credit note is dated before its invoice",
+		sql:  []string{`UPDATE invoices SET issue_date = issue_date - 1 WHERE id = @credit`},
+		want: []string{"CREDIT_AFTER_INVOICE credit paid"}, says: "and credits an invoice that was issued on",
+	},
+	{
 		name: "a line is credited for more than it was",
 		sql:  []string{`UPDATE invoice_lines SET credits_line = (SELECT max(position) FROM invoice_lines WHERE invoice_id = @paid) WHERE invoice_id = @credit AND position = 1`},
 		want: []string{"CREDITS_ACCOUNTED_FOR paid"}, says: "of it is credited",

@@ -3,6 +3,7 @@ package domain
 import (
 	"math/big"
 	"slices"
+	"time"
 )
 
 // Creditable is a line of an invoice in whole minor units, and what its credit notes have taken back
@@ -87,6 +88,24 @@ func Apportion(amount Cents, lines []Creditable) []Cents {
 		shares[r.line]++
 	}
 	return shares
+}
+
+// CreditMoment is the moment by which a credit note is dated and numbered: now, or when the day of its
+// invoice begins in the time zone of the note's series. It refuses a day, if one is asked for, that is
+// before the invoice's.
+//
+// A note cannot precede its invoice, whose series may keep the days of a zone further east: there the
+// invoice's day has begun, here it is still tomorrow. That one day of the future a note may have. To
+// refuse it would be to make a credit wait for hours because of how two series are set up; to take
+// today would put the note before its invoice, across a year's end into the books of the year before.
+func CreditMoment(requested *Date, invoiced Date, now time.Time, zone *time.Location) (time.Time, error) {
+	if requested != nil && requested.Before(invoiced.Time) {
+		return now, BadInputAt(Input("issueDate"), "the issue date %s is before that of the invoice, %s: a credit note cannot precede what it credits", requested, invoiced)
+	}
+	if begins := invoiced.Begin(zone); begins.After(now) && (requested == nil || requested.Equal(invoiced.Time)) {
+		return begins, nil
+	}
+	return now, nil
 }
 
 // CreditTooLargeError refuses a credit of more than is left.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -83,6 +84,44 @@ func TestCheckAmountOfALine(t *testing.T) {
 		err := Creditable{Gross: c.gross, CreditedGross: c.gross}.CheckAmount(Input("x"), c.amount)
 		if c.says == "" && err != nil || c.says != "" && (code(err) != CodeBadInput || path(err) != "input.x" || !strings.HasSuffix(err.Error(), c.says)) {
 			t.Errorf("%d of %d: %v, want %q", c.amount, c.gross, err, c.says)
+		}
+	}
+}
+
+// A credit note is dated by now; by its invoice's day where that is yet to begin in the zone of its series, and
+// no other day is asked for; and by nothing before it.
+func TestCreditMoment(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2027, 3, 31, 20, 0, 0, 0, time.UTC)
+	day := func(n int) *Date { d := NewDate(2027, time.March, n); return &d }
+	at := func(day, hour int) time.Time { return time.Date(2027, 3, day, hour, 0, 0, 0, time.UTC) }
+	for _, c := range []struct {
+		name      string
+		requested *Date
+		invoiced  int
+		zone      string
+		want      time.Time
+		code      Code
+	}{
+		{name: "an invoice of yesterday", invoiced: 30, zone: "UTC", want: now},
+		{name: "an invoice of today", invoiced: 31, zone: "UTC", want: now},
+		{name: "an invoice of tomorrow", invoiced: 32, zone: "UTC", want: at(32, 0)},
+		{name: "an invoice of tomorrow, elsewhere today", invoiced: 32, zone: "Asia/Kolkata", want: now},
+		{name: "an invoice of tomorrow, in the west", invoiced: 32, zone: "America/New_York", want: at(32, 4)},
+		{name: "an invoice of the day after tomorrow, as far apart as zones are", invoiced: 33, zone: "Etc/GMT+12", want: at(33, 12)},
+		{name: "its own day is asked for", requested: day(32), invoiced: 32, zone: "UTC", want: at(32, 0)},
+		{name: "its own day in another location is asked for", requested: &Date{day(32).In(time.FixedZone("", 0))}, invoiced: 32, zone: "UTC", want: at(32, 0)},
+		{name: "a later day is asked for", requested: day(33), invoiced: 32, zone: "UTC", want: now},
+		{name: "the day before is asked for", requested: day(31), invoiced: 32, zone: "UTC", code: CodeBadInput},
+		{name: "a day long past is asked for", requested: day(1), invoiced: 30, zone: "UTC", code: CodeBadInput},
+		{name: "a day past is asked for", requested: day(30), invoiced: 30, zone: "UTC", want: now},
+	} {
+		got, err := CreditMoment(c.requested, *day(c.invoiced), now, zone(t, c.zone))
+		if code(err) != c.code || c.code == "" && (err != nil || !got.Equal(c.want)) {
+			t.Errorf("%s: %s (%v), want %s %s", c.name, got, err, c.want, c.code)
+		}
+		if c.code != "" && (path(err) != "input.issueDate" || !strings.Contains(err.Error(), "that of the invoice, "+day(c.invoiced).String())) {
+			t.Errorf("%s: %v, about %s", c.name, err, path(err))
 		}
 	}
 }

@@ -79,6 +79,9 @@ func NewDate(year int, month time.Month, day int) Date {
 // DateOf is the day on which t falls in a zone.
 func DateOf(t time.Time, zone *time.Location) Date { return NewDate(t.In(zone).Date()) }
 
+// Begin is the moment the day begins in a zone.
+func (d Date) Begin(zone *time.Location) time.Time { return Date{d.AddDate(0, 0, -1)}.End(zone) }
+
 // End is the moment the day ends in a zone: the first of the next day. Days around a change of the
 // clocks last 23 or 25 hours, and where the clocks change at midnight, midnight may be skipped or
 // come twice.

@@ -95,6 +95,9 @@ type crediting struct {
 	op   domain.Operation
 	id   domain.InvoiceID
 	step domain.UUID
+
+	number *Numbering
+	dated  domain.Version // the moment by which its day is decided
 }
 
 // issue decides on a held invoice what is taken back, and writes it: on the invoice first, under a
@@ -104,6 +107,12 @@ func (c crediting) issue(ctx context.Context, tx txn.Tx, invoice *sqlc.Invoice) 
 		return issued, err
 	}
 	if err := domain.CheckVersion(c.in.Version, invoice.UpdatedAt); err != nil {
+		return issued, err
+	}
+	if c.number, err = NumberBy(ctx, tx.Queries, invoice.TenantID, domain.DocumentCreditNote, c.in.SeriesID, c.in.IssueDate); err != nil {
+		return issued, err
+	}
+	if c.dated, err = c.moment(invoice, tx.Now); err != nil {
 		return issued, err
 	}
 	lines, err := creditables(ctx, tx, invoice)
@@ -124,6 +133,16 @@ func (c crediting) issue(ctx context.Context, tx txn.Tx, invoice *sqlc.Invoice) 
 	}
 	issued.Note, err = c.write(ctx, tx, invoice, lines, shares, m.Credit)
 	return issued, err
+}
+
+// moment is the one by which the day of the note is decided.
+func (c crediting) moment(invoice *sqlc.Invoice, now domain.Version) (domain.Version, error) {
+	zone, err := domain.ParseTimeZone(c.number.series.TimeZone)
+	if err != nil {
+		return now, err
+	}
+	moment, err := domain.CreditMoment(c.in.IssueDate, *invoice.IssueDate, now.Time, zone)
+	return domain.VersionAt(moment), err
 }
 
 // creditable is a line of an invoice with what can be taken back of it.
@@ -251,12 +270,9 @@ func (c crediting) write(ctx context.Context, tx txn.Tx, invoice *sqlc.Invoice, 
 		arg.LineCredits = append(arg.LineCredits, line.Position)
 		arg.TaxMinor += tax
 	}
-	n, err := NumberBy(ctx, tx.Queries, invoice.TenantID, domain.DocumentCreditNote, c.in.SeriesID, c.in.IssueDate)
-	if err != nil {
-		return nil, err
-	}
-	arg.SeriesID = n.series.ID
-	return n.take(ctx, tx, func(issueDate *domain.Date) (*sqlc.Invoice, error) {
+	arg.SeriesID, arg.DatedBy = c.number.series.ID, c.dated.Time
+	tx.Now = c.dated // for the counter, if it is moved: the note itself is made now
+	return c.number.take(ctx, tx, func(issueDate *domain.Date) (*sqlc.Invoice, error) {
 		arg.IssueDate = issueDate
 		return tx.InsertCreditNote(ctx, arg)
 	})
