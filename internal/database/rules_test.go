@@ -79,6 +79,15 @@ var schemaRules = []struct {
 		},
 	},
 	{
+		name: "a function pins its search_path: it means the same whoever calls it",
+		query: `SELECT p.proname FROM pg_proc p WHERE p.pronamespace = $1::regnamespace
+			AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS setting WHERE starts_with(setting, 'search_path='))`,
+		breaks: []string{
+			`CREATE FUNCTION bad() RETURNS int LANGUAGE sql AS 'SELECT 1'`,
+			`CREATE FUNCTION bad() RETURNS int LANGUAGE sql SET work_mem = '4MB' AS 'SELECT 1'`,
+		},
+	},
+	{
 		name: "no sequence numbers anything: none by itself, by serial or by identity",
 		query: `SELECT c.relname FROM pg_class c WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'S'
 			UNION ALL SELECT format('%s.%s', c.relname, a.attname) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid

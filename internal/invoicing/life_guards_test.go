@@ -30,6 +30,7 @@ var (
 	thePositions = guard{part: "invoice_lines_pkey"}
 	notNumbered  = guard{part: "invoices_draft_not_numbered"}
 	thePlace     = guard{part: "invoice_history_position_key"} // a move with a number is written down before it is made
+	theNotes     = guard{part: creditedWithin}
 )
 
 // step is what a use case does in its transaction with an invoice that it holds.
@@ -160,8 +161,8 @@ func TestTheGuardsOfAnInvoicesLife(t *testing.T) {
 	t.Parallel()
 	whole, unconstrained := newShop(t), newShop(t)
 	unconstrained.Exec(t, "ALTER TABLE invoice_lines DROP CONSTRAINT invoice_lines_pkey CASCADE")
-	unconstrained.Exec(t, "ALTER TABLE invoices DROP CONSTRAINT invoices_draft_not_numbered")
 	unconstrained.Exec(t, "ALTER TABLE invoice_history DROP CONSTRAINT invoice_history_position_key")
+	unconstrained.Exec(t, "ALTER TABLE invoices DROP CONSTRAINT invoices_draft_not_numbered, DROP CONSTRAINT "+creditedWithin)
 	for n, c := range []struct {
 		name       string
 		one, other step
@@ -174,7 +175,7 @@ func TestTheGuardsOfAnInvoicesLife(t *testing.T) {
 		{"edited while it is finalised", finalise, edit, []guard{theLock, editsVersion, editsDraft}, "INVOICE_HISTORY_LEGAL"},
 		{"edited while it is deleted", drop, edit, []guard{theLock, editsVersion, editsDraft}, "INVOICE_HISTORY_LEGAL"},
 		{"edited twice", edit, edit, []guard{theLock, editsVersion, thePositions}, "TOTAL_IS_SUM_OF_LINES"},
-		{"final, credited twice", creditPart, creditPart, []guard{theLock, theVersion}, "CREDITS_ACCOUNTED_FOR"},
+		{"final, credited twice", creditPart, creditPart, []guard{theLock, theVersion, theNotes}, "CREDITS_ACCOUNTED_FOR"},
 		{"final, paid twice", payPart, payPart, []guard{theLock, theVersion}, "PAYMENTS_ACCOUNTED_FOR"},
 		{"final, paid while it is credited", creditPart, payPart, []guard{theLock, theVersion}, "CREDITS_ACCOUNTED_FOR"},
 		{"final, credited while it is paid", payPart, creditPart, []guard{theLock, theVersion}, "PAYMENTS_ACCOUNTED_FOR"},
