@@ -159,7 +159,7 @@ func TestCreditNoteOfTheWire(t *testing.T) {
 		return a.do(t, a.demo.service, `mutation ($i: IssueCreditNoteInput!) { f: issueCreditNote(input: $i) {
 			creditNote { id number kind status total { amountMinor } refundDue { amountMinor } creditReason creditedInvoice { id } series { code } lines { gross { amountMinor } } }
 			invoice { status amountDue { amountMinor } amountCredited { amountMinor } refundDue { amountMinor } }
-			replayed userErrors { __typename code path ... on CreditTooLargeError { creditLeft { amountMinor } } } } }`, vars{"i": input})
+			replayed userErrors { __typename code path ... on CreditTooLargeError { creditLeft { amountMinor } } ... on IllegalInvoiceTransitionError { message from to } } } }`, vars{"i": input})
 	}
 	in := vars{"invoiceId": a.demo.invoiceID, "amountMinor": 4000, "reason": "scratched", "idempotencyKey": "credit"}
 	for _, replayed := range []bool{false, true} {
@@ -176,6 +176,15 @@ func TestCreditNoteOfTheWire(t *testing.T) {
 	delete(in, "idempotencyKey")
 	if r := credit(in); !strings.Contains(r.body, `"__typename":"CreditTooLargeError","code":"CREDIT_TOO_LARGE","path":["input","amountMinor"],"creditLeft":{"amountMinor":"5900"}`) {
 		t.Errorf("too much is answered %s", r.body)
+	}
+	if r := credit(vars{"invoiceId": a.draft(t, a.demo, a.demo.customerID), "reason": "x"}); !strings.Contains(r.body, `"path":["input","invoiceId"],"message":"an invoice that is DRAFT cannot be credited: it asks for nothing yet, and is edited, or deleted","from":"DRAFT","to":"PAID"`) {
+		t.Errorf("a draft is answered %s", r.body)
+	}
+	for _, of := range []vars{{"amountMinor": 0}, {"issueDate": "2020-01-05"}} {
+		in := changed(of, "invoiceId", a.demo.invoiceID, "reason", "x")
+		if r := credit(in); len(r.errors) != 1 || r.errors[0].Extensions["code"] != "BAD_INPUT" {
+			t.Errorf("%v is answered %s", in, r.body)
+		}
 	}
 	if r := credit(vars{"invoiceId": a.demo.invoiceID, "reason": "sent back", "lines": []vars{{"line": 1}}}); r.text(t, "f.invoice.status") != "PAID" || r.text(t, "f.creditNote.total.amountMinor") != "5900" {
 		t.Errorf("the rest is answered %s", r.body)
