@@ -11,14 +11,18 @@ import (
 
 // change is an import or a resync at work, under the ids it keeps on every run.
 type change struct {
-	caller  auth.Caller
-	op      domain.Operation
-	id      domain.UUID
-	kind    domain.SeriesChangeKind
+	caller auth.Caller
+	op     domain.Operation
+	id     domain.UUID
+	kind   domain.SeriesChangeKind
+	reason string
+	input  []string // the part of the input that the entries come from
+	into   func(ctx context.Context, q *sqlc.Queries) (period, error)
+	rows   func(f *domain.Faults) []domain.ImportRow
+
+	// What each run finds for itself.
 	period  period
 	entries []domain.LedgerEntry // in the order of their numbers
-	reason  string
-	input   []string // the part of the input that the entries come from
 }
 
 // decision is what a change comes to, given where the counter stands.
@@ -30,26 +34,41 @@ type decision struct {
 	gaps         tally        // what would be left unexplained
 }
 
-// run makes the change take effect.
-func (s *Service) run(ctx context.Context, c *change) (txn.Outcome[*SeriesChange], error) {
+// run makes the change take effect. What it is about is looked up and checked within it: asked for again
+// under its key, it is answered with what was done, wherever the series stands by then.
+func (s *Service) run(ctx context.Context, asked change) (txn.Outcome[*SeriesChange], error) {
 	return txn.Run(ctx, s.db, txn.Write[*SeriesChange]{
-		Operation: c.op,
-		Apply:     c.apply,
+		Operation: asked.op,
+		Apply: func(ctx context.Context, tx txn.Tx) (*SeriesChange, error) {
+			c, err := s.checked(ctx, tx.Queries, asked)
+			if err != nil {
+				return nil, err
+			}
+			return c.apply(ctx, tx)
+		},
 		Find: func(ctx context.Context, q *sqlc.Queries) (txn.Found[*SeriesChange], error) {
-			row, err := q.FindSeriesChange(ctx, sqlc.FindSeriesChangeParams{TenantID: c.caller.TenantID, OperationID: c.op.ID})
+			row, err := q.FindSeriesChange(ctx, sqlc.FindSeriesChangeParams{TenantID: asked.caller.TenantID, OperationID: asked.op.ID})
+			if err != nil {
+				return txn.Found[*SeriesChange]{}, err
+			}
+			series, err := q.GetSeries(ctx, sqlc.GetSeriesParams{TenantID: row.TenantID, Ids: []domain.SeriesID{row.SeriesID}})
 			if err != nil {
 				return txn.Found[*SeriesChange]{}, err
 			}
 			return txn.Found[*SeriesChange]{
-				Value: &SeriesChange{SeriesChange: row, Series: c.period.series}, Fingerprint: row.OperationFingerprint, Own: row.ID == c.id,
+				Value: &SeriesChange{SeriesChange: row, Series: series[0]}, Fingerprint: row.OperationFingerprint, Own: row.ID == asked.id,
 			}, nil
 		},
 	})
 }
 
 // dryRun says what the change would come to, in one snapshot, and writes nothing.
-func (s *Service) dryRun(ctx context.Context, c *change) (txn.Outcome[*SeriesChange], error) {
+func (s *Service) dryRun(ctx context.Context, asked change) (txn.Outcome[*SeriesChange], error) {
 	value, err := txn.Snapshot(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) (*SeriesChange, error) {
+		c, err := s.checked(ctx, q, asked)
+		if err != nil {
+			return nil, err
+		}
 		counter, err := c.look(ctx, q)
 		if err != nil {
 			return nil, err

@@ -31,32 +31,30 @@ type ImportNumbersInput struct {
 // It refuses with INVALID_ROW, NUMBERS_TAKEN, PERIOD_CLOSED, and, where a number below the highest one
 // would be accounted for by nothing, NUMBERS_UNEXPLAINED.
 func (s *Service) ImportNumbers(ctx context.Context, caller auth.Caller, in ImportNumbersInput) (txn.Outcome[*SeriesChange], error) {
-	c, err := s.newChange(ctx, caller, domain.ChangeImport, "importNumbers", in.SeriesID, in.Reason, in.IdempotencyKey, in)
+	c, err := newChange(caller, domain.ChangeImport, "importNumbers", in.SeriesID, in.Reason, in.IdempotencyKey, in)
 	if err != nil {
 		return txn.Outcome[*SeriesChange]{}, err
 	}
-	if c.period, err = s.importedInto(ctx, caller, in.SeriesID, in.Period); err != nil {
-		return txn.Outcome[*SeriesChange]{}, err
-	}
-	faults := &domain.Faults{}
-	var rows []domain.ImportRow
 	switch {
 	case (in.CSV == nil) == (in.Numbers == nil):
 		return txn.Outcome[*SeriesChange]{}, domain.BadInputAt(domain.Input("numbers"), "an import has numbers or a csv, one of them")
 	case in.CSV != nil:
 		c.input = domain.Input("csv")
-		rows = domain.ReadImportCSV(*in.CSV, faults)
+		c.rows = func(f *domain.Faults) []domain.ImportRow { return domain.ReadImportCSV(*in.CSV, f) }
 	default:
 		c.input = domain.Input("numbers")
 		if len(*in.Numbers) > domain.MaxImportRows {
 			return txn.Outcome[*SeriesChange]{}, domain.BadInputAt(c.input, "an import has at most %d rows", domain.MaxImportRows)
 		}
-		for i, number := range *in.Numbers {
-			rows = append(rows, domain.ImportRow{ImportedNumber: number, At: domain.Input("numbers", strconv.Itoa(i))})
+		c.rows = func(*domain.Faults) (rows []domain.ImportRow) {
+			for i, number := range *in.Numbers {
+				rows = append(rows, domain.ImportRow{ImportedNumber: number, At: domain.Input("numbers", strconv.Itoa(i))})
+			}
+			return rows
 		}
 	}
-	if err := s.check(c, rows, faults); err != nil {
-		return txn.Outcome[*SeriesChange]{}, err
+	c.into = func(ctx context.Context, q *sqlc.Queries) (period, error) {
+		return s.importedInto(ctx, q, caller, in.SeriesID, in.Period)
 	}
 	return s.change(ctx, c, in.DryRun)
 }
@@ -75,43 +73,39 @@ type ResyncSeriesInput struct {
 // that nothing accounts for have to be explained: NUMBERS_UNEXPLAINED. A counter that is not behind stays,
 // which is recorded too: as a change from a next number to the same.
 func (s *Service) ResyncSeries(ctx context.Context, caller auth.Caller, in ResyncSeriesInput) (txn.Outcome[*SeriesChange], error) {
-	c, err := s.newChange(ctx, caller, domain.ChangeResync, "resyncSeries", in.SeriesID, in.Reason, in.IdempotencyKey, in)
+	c, err := newChange(caller, domain.ChangeResync, "resyncSeries", in.SeriesID, in.Reason, in.IdempotencyKey, in)
 	if err != nil {
 		return txn.Outcome[*SeriesChange]{}, err
 	}
-	if c.period, err = s.resynced(ctx, caller, in.SeriesID, len(in.Explain) > 0); err != nil {
-		return txn.Outcome[*SeriesChange]{}, err
-	}
 	c.input = domain.Input("explain")
-	var rows []domain.ImportRow
-	skipped := domain.ImportedSkipped
-	for i, e := range in.Explain {
-		rows = append(rows, domain.ImportRow{
-			ImportedNumber: domain.ImportedNumber{Number: &e.First, LastNumber: &e.Last, Status: &skipped, Reason: &e.Reason},
-			At:             domain.Input("explain", strconv.Itoa(i)),
-		})
+	c.rows = func(*domain.Faults) (rows []domain.ImportRow) {
+		skipped := domain.ImportedSkipped
+		for i, e := range in.Explain {
+			rows = append(rows, domain.ImportRow{
+				ImportedNumber: domain.ImportedNumber{Number: &e.First, LastNumber: &e.Last, Status: &skipped, Reason: &e.Reason},
+				At:             domain.Input("explain", strconv.Itoa(i)),
+			})
+		}
+		return rows
 	}
-	if err := s.check(c, rows, &domain.Faults{}); err != nil {
-		return txn.Outcome[*SeriesChange]{}, err
+	c.into = func(ctx context.Context, q *sqlc.Queries) (period, error) {
+		return s.resynced(ctx, q, caller, in.SeriesID, len(in.Explain) > 0)
 	}
 	return s.change(ctx, c, in.DryRun)
 }
 
 // newChange begins a change.
-func (s *Service) newChange(ctx context.Context, caller auth.Caller, kind domain.SeriesChangeKind, mutation string, series domain.SeriesID, reason string, key *string, in any) (*change, error) {
+func newChange(caller auth.Caller, kind domain.SeriesChangeKind, mutation string, series domain.SeriesID, reason string, key *string, in any) (change, error) {
 	if err := domain.CheckText(domain.Input("reason"), reason, 500); err != nil {
-		return nil, err
+		return change{}, err
 	}
 	op, err := caller.Operation(mutation, "", key, in)
-	return &change{caller: caller, op: op, id: domain.NewID[domain.UUID](), kind: kind, reason: reason}, err
+	return change{caller: caller, op: op, id: domain.NewID[domain.UUID](), kind: kind, reason: reason}, err
 }
 
 // importedInto is the period that an import is into.
-func (s *Service) importedInto(ctx context.Context, caller auth.Caller, series domain.SeriesID, day *domain.Date) (period, error) {
-	p, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) (period, error) {
-		p, _, err := s.periodOf(ctx, q, caller, series, day)
-		return p, err
-	})
+func (s *Service) importedInto(ctx context.Context, q *sqlc.Queries, caller auth.Caller, series domain.SeriesID, day *domain.Date) (period, error) {
+	p, _, err := s.periodOf(ctx, q, caller, series, day)
 	if err != nil {
 		return p, err
 	}
@@ -124,41 +118,46 @@ func (s *Service) importedInto(ctx context.Context, caller auth.Caller, series d
 
 // resynced is the period that a resync is about: the latest one that has numbers, or the counter's. Of a
 // series that has none it is today's, if something is explained.
-func (s *Service) resynced(ctx context.Context, caller auth.Caller, series domain.SeriesID, explains bool) (period, error) {
-	return txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) (period, error) {
-		p, counter, err := s.periodOf(ctx, q, caller, series, nil)
-		if err != nil {
-			return p, err
-		}
-		latest, err := q.LastLedgerPeriod(ctx, sqlc.LastLedgerPeriodParams{TenantID: caller.TenantID, SeriesID: &series})
-		switch {
-		case latest.After(counter.PeriodStart.Time):
-			p.start = latest
-		case !explains:
-			p.start = counter.PeriodStart
-		}
+func (s *Service) resynced(ctx context.Context, q *sqlc.Queries, caller auth.Caller, series domain.SeriesID, explains bool) (period, error) {
+	p, counter, err := s.periodOf(ctx, q, caller, series, nil)
+	if err != nil {
 		return p, err
-	})
+	}
+	latest, err := q.LastLedgerPeriod(ctx, sqlc.LastLedgerPeriodParams{TenantID: caller.TenantID, SeriesID: &series})
+	switch {
+	case latest.After(counter.PeriodStart.Time):
+		p.start = latest
+	case !explains:
+		p.start = counter.PeriodStart
+	}
+	return p, err
 }
 
-// check makes the change's entries of rows.
-func (s *Service) check(c *change, rows []domain.ImportRow, faults *domain.Faults) error {
+// checked is the change with its period and its entries, which depend on the day and on where the series
+// stands.
+func (s *Service) checked(ctx context.Context, q *sqlc.Queries, c change) (*change, error) {
+	var err error
+	if c.period, err = c.into(ctx, q); err != nil {
+		return nil, err
+	}
 	today, err := s.today(c.period.series)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	faults := &domain.Faults{}
+	rows := c.rows(faults)
 	c.entries = domain.Importing{Rule: c.period.series.Rule(), Period: c.period.start, Today: today, Reason: c.reason}.Entries(rows, faults)
 	if err := faults.Err(c.input); err != nil {
-		return err
+		return nil, err
 	}
 	if len(c.entries) == 0 && c.kind == domain.ChangeImport {
-		return domain.BadInputAt(c.input, "there is nothing to import")
+		return nil, domain.BadInputAt(c.input, "there is nothing to import")
 	}
-	return nil
+	return &c, nil
 }
 
 // change makes the change, or says what it would come to.
-func (s *Service) change(ctx context.Context, c *change, dryRun *bool) (txn.Outcome[*SeriesChange], error) {
+func (s *Service) change(ctx context.Context, c change, dryRun *bool) (txn.Outcome[*SeriesChange], error) {
 	if dryRun == nil || *dryRun {
 		return s.dryRun(ctx, c)
 	}
