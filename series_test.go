@@ -52,6 +52,7 @@ func TestSeriesFromTheCommandLine(t *testing.T) {
 	if !strings.Contains(out, "INVALID_ROW input csv 2 number") {
 		t.Errorf("not all faults are told: %s", out)
 	}
+	run("number,date\n1,2025-05-02\n2,2025-05-01\n3,2025-05-01\n", 0, "dated before a lower number: 2, the first is 2", imports...)
 	run(csv, 0, "done: imported 10", append(imports, "--apply", "--key", "once")...)
 	run(csv, 0, "was done before: imported 10", append(imports, "--apply", "--key", "once")...)
 	run(csv, 1, "", append(imports, "--apply")...)

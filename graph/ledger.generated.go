@@ -1227,6 +1227,52 @@ func (ec *executionContext) fieldContext_SeriesAudit_duplicates(_ context.Contex
 	return graphql.NewScalarFieldContext("SeriesAudit", field, false, false, "BigInt")
 }
 
+func (ec *executionContext) _SeriesAudit_outOfOrder(ctx context.Context, field graphql.CollectedField, obj *invoicing.Audit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesAudit_outOfOrder(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OutOfOrder, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int64) graphql.Marshaler {
+			return ec.marshalNBigInt2int64(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesAudit_outOfOrder(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesAudit", field, false, false, "BigInt")
+}
+
+func (ec *executionContext) _SeriesAudit_firstOutOfOrder(ctx context.Context, field graphql.CollectedField, obj *invoicing.Audit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SeriesAudit_firstOutOfOrder(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FirstOutOfOrder(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int64) graphql.Marshaler {
+			return ec.marshalOBigInt2ᚖint64(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SeriesAudit_firstOutOfOrder(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SeriesAudit", field, true, false, "BigInt")
+}
+
 func (ec *executionContext) _SeriesAudit_voids(ctx context.Context, field graphql.CollectedField, obj *invoicing.Audit) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2845,6 +2891,16 @@ func (ec *executionContext) _SeriesAudit(ctx context.Context, sel ast.SelectionS
 		case "duplicates":
 			out.Values[i] = ec._SeriesAudit_duplicates(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "outOfOrder":
+			out.Values[i] = ec._SeriesAudit_outOfOrder(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "firstOutOfOrder":
+			out.Values[i] = ec._SeriesAudit_firstOutOfOrder(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "voids":

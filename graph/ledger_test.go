@@ -13,14 +13,14 @@ const importNumbers = `mutation ($input: ImportNumbersInput!) { importNumbers(in
 	change {
 		kind dryRun series { code } period nextNumberBefore nextNumber imported voidedElsewhere skipped gapCount gaps { first last } reason
 		entries { first last state number issueDate reference reason invoice { id } }
-		audit { first last clean issued void imported voidedElsewhere skipped unexplained gapCount gaps { first last } duplicateCount duplicates voids { first reason } }
+		audit { first last clean issued void imported voidedElsewhere skipped unexplained gapCount gaps { first last } duplicateCount duplicates outOfOrder firstOutOfOrder voids { first reason } }
 	}
 	replayed
 	userErrors { __typename message code path ... on NumbersUnexplainedError { gapCount gaps { first last } } ... on NumbersTakenError { count numbers } }
 } }`
 
 const auditSeries = `query ($id: ID!) { seriesAudit(seriesId: $id) {
-	series { code } period first last clean issued void imported voidedElsewhere skipped unexplained gapCount duplicateCount
+	series { code } period first last clean issued void imported voidedElsewhere skipped unexplained gapCount duplicateCount outOfOrder firstOutOfOrder
 	voids { first state number reason invoice { id status } }
 } }`
 
@@ -52,12 +52,17 @@ func TestImportAuditAndReadALedger(t *testing.T) {
 	}
 	r = a.must(t, a.demo.admin, auditSeries, vars{"id": a.demo.seriesID})
 	for path, want := range map[string]any{
-		"first": "1", "last": "7", "clean": true, "issued": "1", "void": "1", "imported": "1", "voidedElsewhere": "1", "skipped": "3", "unexplained": json0,
+		"first": "1", "last": "7", "clean": true, "issued": "1", "void": "1", "imported": "1", "voidedElsewhere": "1", "skipped": "3", "unexplained": json0, "outOfOrder": json0, "firstOutOfOrder": nil,
 		"voids.0.first": "2", "voids.0.reason": "sent twice", "voids.0.invoice.status": "VOID", "voids.1.first": "4", "voids.1.state": "VOIDED_ELSEWHERE", "voids.1.invoice": nil,
 	} {
 		if got := r.at(t, "seriesAudit."+path); got != want {
 			t.Errorf("the audit's %s is %v, want %v", path, got, want)
 		}
+	}
+	other := a.must(t, a.demo.admin, `mutation { createInvoiceSeries(input: {code: "OLD"}) { series { id } } }`, nil).text(t, "createInvoiceSeries.series.id")
+	r = a.must(t, a.demo.admin, importNumbers, vars{"input": vars{"seriesId": other, "csv": "number,date\n1,2025-05-02\n2,2025-05-01\n", "reason": "from the old system"}})
+	if r.text(t, "importNumbers.change.audit.outOfOrder") != "1" || r.text(t, "importNumbers.change.audit.firstOutOfOrder") != "2" || r.at(t, "importNumbers.change.audit.clean") != true {
+		t.Errorf("what is out of order is answered %s", r.body)
 	}
 	r = a.must(t, a.demo.admin, `query ($id: ID!) { seriesLedger(seriesId: $id) { nodes { first last state number invoice { number } } } }`, vars{"id": a.demo.seriesID})
 	want := "1-1 ISSUED INV-00001, 2-2 VOID INV-00002, 3-3 IMPORTED INV-00003, 4-4 VOIDED_ELSEWHERE INV-00004, 5-7 SKIPPED INV-00005"

@@ -736,11 +736,13 @@ type ComplexityRoot struct {
 		DuplicateCount  func(childComplexity int) int
 		Duplicates      func(childComplexity int) int
 		First           func(childComplexity int) int
+		FirstOutOfOrder func(childComplexity int) int
 		GapCount        func(childComplexity int) int
 		Gaps            func(childComplexity int) int
 		Imported        func(childComplexity int) int
 		Issued          func(childComplexity int) int
 		Last            func(childComplexity int) int
+		OutOfOrder      func(childComplexity int) int
 		Period          func(childComplexity int) int
 		Series          func(childComplexity int) int
 		Skipped         func(childComplexity int) int
@@ -3955,6 +3957,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.SeriesAudit.First(childComplexity), true
+	case "SeriesAudit.firstOutOfOrder":
+		if e.ComplexityRoot.SeriesAudit.FirstOutOfOrder == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesAudit.FirstOutOfOrder(childComplexity), true
 	case "SeriesAudit.gapCount":
 		if e.ComplexityRoot.SeriesAudit.GapCount == nil {
 			break
@@ -3985,6 +3993,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.SeriesAudit.Last(childComplexity), true
+	case "SeriesAudit.outOfOrder":
+		if e.ComplexityRoot.SeriesAudit.OutOfOrder == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SeriesAudit.OutOfOrder(childComplexity), true
 	case "SeriesAudit.period":
 		if e.ComplexityRoot.SeriesAudit.Period == nil {
 			break
@@ -5954,6 +5968,10 @@ func (ec *executionContext) childFields_SeriesAudit(ctx context.Context, field g
 		return ec.fieldContext_SeriesAudit_duplicateCount(ctx, field)
 	case "duplicates":
 		return ec.fieldContext_SeriesAudit_duplicates(ctx, field)
+	case "outOfOrder":
+		return ec.fieldContext_SeriesAudit_outOfOrder(ctx, field)
+	case "firstOutOfOrder":
+		return ec.fieldContext_SeriesAudit_firstOutOfOrder(ctx, field)
 	case "voids":
 		return ec.fieldContext_SeriesAudit_voids(ctx, field)
 	}

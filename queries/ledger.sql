@@ -2,37 +2,41 @@
 -- A stretch of a period's ledger, in one pass in the order of the numbers: what has numbers after
 -- @after_number and up to @up_to_number, at most @row_limit rows and their equals, beside the entries
 -- that the arrays hold. @covered is the number up to which what comes before the stretch reaches. A row that begins
--- past the next number leaves a gap; one that begins at a number before is a twin.
+-- past the next number leaves a gap; one that begins at a number before is a twin. @latest is the last day of
+-- the entries before the stretch: an entry of an earlier day is out of order. The invoices are in order, as the
+-- counter has it, and their day is not in the index.
 WITH ledger AS (
-    SELECT u.first_number, u.last_number, u.state
+    SELECT u.first_number, u.last_number, u.state, u.issue_date
     -- Each part is in the order of its index, which the planner does not see unless it is asked for: the
     -- parts are merged as they come, and nothing is sorted.
     FROM (
-        (SELECT i.sequence AS first_number, i.sequence AS last_number, 'ISSUED'::text AS state
+        (SELECT i.sequence AS first_number, i.sequence AS last_number, 'ISSUED'::text AS state, NULL::date AS issue_date
          FROM invoices i
          WHERE i.tenant_id = @tenant_id AND i.series_id = @series_id AND i.period_start = @period_start
            AND i.sequence > @after_number AND i.sequence <= @up_to_number
          ORDER BY i.sequence)
         UNION ALL
-        (SELECT e.first_number, e.last_number, e.state
+        (SELECT e.first_number, e.last_number, e.state, e.issue_date
          FROM series_entries e
          WHERE e.tenant_id = @tenant_id AND e.series_id = @series_id AND e.period_start = @period_start
            AND e.first_number > @after_number AND e.first_number <= @up_to_number
          ORDER BY e.first_number)
         UNION ALL
-        (SELECT a.first_number, a.last_number, a.state
-         FROM ROWS FROM (unnest(@first_numbers::bigint[]), unnest(@last_numbers::bigint[]), unnest(@states::text[])) AS a (first_number, last_number, state)
+        (SELECT a.first_number, a.last_number, a.state, nullif(a.issue_date, '')::date
+         FROM ROWS FROM (unnest(@first_numbers::bigint[]), unnest(@last_numbers::bigint[]), unnest(@states::text[]), unnest(@issue_dates::text[]))
+             AS a (first_number, last_number, state, issue_date)
          WHERE a.first_number > @after_number AND a.first_number <= @up_to_number
          ORDER BY a.first_number)
     ) u
     ORDER BY u.first_number
     FETCH FIRST (sqlc.arg('row_limit')::integer) ROWS WITH TIES
 ), stepped AS (
-    SELECT l.first_number, l.last_number, l.state,
-           greatest(@covered::bigint, max(l.last_number) OVER (ORDER BY l.first_number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS covered
+    SELECT l.first_number, l.last_number, l.state, l.issue_date,
+           greatest(@covered::bigint, max(l.last_number) OVER before) AS covered, greatest(@latest::date, max(l.issue_date) OVER before) AS latest
     FROM ledger l
+    WINDOW before AS (ORDER BY l.first_number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ), told AS (
-    SELECT s.first_number, s.last_number, s.state, s.covered,
+    SELECT s.first_number, s.last_number, s.state, s.covered, s.issue_date, s.latest,
            count(*) FILTER (WHERE s.first_number > s.covered + 1) OVER so_far AS gap,
            count(*) FILTER (WHERE s.first_number <= s.covered) OVER so_far AS twin
     FROM stepped s
@@ -49,8 +53,32 @@ SELECT count(*) AS line_count, coalesce(max(t.first_number), @after_number)::big
        coalesce(array_agg(t.covered + 1) FILTER (WHERE t.first_number > t.covered + 1 AND t.gap <= @detail_limit::integer), '{}')::bigint[] AS gap_firsts,
        coalesce(array_agg(t.first_number - 1) FILTER (WHERE t.first_number > t.covered + 1 AND t.gap <= @detail_limit::integer), '{}')::bigint[] AS gap_lasts,
        count(*) FILTER (WHERE t.first_number <= t.covered) AS twin_count,
-       coalesce(array_agg(t.first_number) FILTER (WHERE t.first_number <= t.covered AND t.twin <= @detail_limit::integer), '{}')::bigint[] AS twins
+       coalesce(array_agg(t.first_number) FILTER (WHERE t.first_number <= t.covered AND t.twin <= @detail_limit::integer), '{}')::bigint[] AS twins,
+       coalesce(sum(t.last_number - t.first_number + 1) FILTER (WHERE t.issue_date < t.latest), 0)::bigint AS out_of_order,
+       coalesce(min(t.first_number) FILTER (WHERE t.issue_date < t.latest), 0)::bigint AS first_out_of_order,
+       greatest(@latest, max(t.issue_date))::date AS latest
 FROM told t;
+
+-- name: ListContradictedRuns :many
+-- Runs of numbers that are entered, with the earliest and the latest of their days, beside the invoices right below and right
+-- above them: those of which a day is before the one's, or after the other's. No invoice lies within a run, and the
+-- invoices' own days rise with their numbers, so none further away contradicts what these two do not.
+SELECT r.run::bigint AS run, coalesce(below.sequence, 0)::bigint AS below_number, coalesce(below.issue_date, '0001-01-01')::date AS below_date,
+       coalesce(above.sequence, 0)::bigint AS above_number, coalesce(above.issue_date, '9999-12-31')::date AS above_date
+FROM ROWS FROM (unnest(@first_numbers::bigint[]), unnest(@last_numbers::bigint[]), unnest(@earliest_days::text[]), unnest(@latest_days::text[]))
+    WITH ORDINALITY AS r (first_number, last_number, earliest_day, latest_day, run)
+LEFT JOIN LATERAL (
+    SELECT i.sequence, i.issue_date FROM invoices i
+    WHERE i.tenant_id = @tenant_id AND i.series_id = @series_id AND i.period_start = @period_start AND i.sequence < r.first_number
+    ORDER BY i.sequence DESC LIMIT 1
+) below ON true
+LEFT JOIN LATERAL (
+    SELECT i.sequence, i.issue_date FROM invoices i
+    WHERE i.tenant_id = @tenant_id AND i.series_id = @series_id AND i.period_start = @period_start AND i.sequence > r.last_number
+    ORDER BY i.sequence LIMIT 1
+) above ON true
+WHERE below.issue_date > r.earliest_day::date OR above.issue_date < r.latest_day::date
+ORDER BY r.run;
 
 -- name: LastLedgerNumber :one
 -- How far a period's ledger reaches, and the day of its last invoice.

@@ -482,6 +482,80 @@ func (q *Queries) ListChangesOfSeriesBackward(ctx context.Context, arg ListChang
 	return items, nil
 }
 
+const listContradictedRuns = `-- name: ListContradictedRuns :many
+SELECT r.run::bigint AS run, coalesce(below.sequence, 0)::bigint AS below_number, coalesce(below.issue_date, '0001-01-01')::date AS below_date,
+       coalesce(above.sequence, 0)::bigint AS above_number, coalesce(above.issue_date, '9999-12-31')::date AS above_date
+FROM ROWS FROM (unnest($1::bigint[]), unnest($2::bigint[]), unnest($3::text[]), unnest($4::text[]))
+    WITH ORDINALITY AS r (first_number, last_number, earliest_day, latest_day, run)
+LEFT JOIN LATERAL (
+    SELECT i.sequence, i.issue_date FROM invoices i
+    WHERE i.tenant_id = $5 AND i.series_id = $6 AND i.period_start = $7 AND i.sequence < r.first_number
+    ORDER BY i.sequence DESC LIMIT 1
+) below ON true
+LEFT JOIN LATERAL (
+    SELECT i.sequence, i.issue_date FROM invoices i
+    WHERE i.tenant_id = $5 AND i.series_id = $6 AND i.period_start = $7 AND i.sequence > r.last_number
+    ORDER BY i.sequence LIMIT 1
+) above ON true
+WHERE below.issue_date > r.earliest_day::date OR above.issue_date < r.latest_day::date
+ORDER BY r.run
+`
+
+type ListContradictedRunsParams struct {
+	FirstNumbers []int64
+	LastNumbers  []int64
+	EarliestDays []string
+	LatestDays   []string
+	TenantID     domain.TenantID
+	SeriesID     *domain.SeriesID
+	PeriodStart  *domain.Date
+}
+
+type ListContradictedRunsRow struct {
+	Run         int64
+	BelowNumber int64
+	BelowDate   domain.Date
+	AboveNumber int64
+	AboveDate   domain.Date
+}
+
+// Runs of numbers that are entered, with the earliest and the latest of their days, beside the invoices right below and right
+// above them: those of which a day is before the one's, or after the other's. No invoice lies within a run, and the
+// invoices' own days rise with their numbers, so none further away contradicts what these two do not.
+func (q *Queries) ListContradictedRuns(ctx context.Context, arg ListContradictedRunsParams) ([]*ListContradictedRunsRow, error) {
+	rows, err := q.db.Query(ctx, listContradictedRuns,
+		arg.FirstNumbers,
+		arg.LastNumbers,
+		arg.EarliestDays,
+		arg.LatestDays,
+		arg.TenantID,
+		arg.SeriesID,
+		arg.PeriodStart,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*ListContradictedRunsRow{}
+	for rows.Next() {
+		var i ListContradictedRunsRow
+		if err := rows.Scan(
+			&i.Run,
+			&i.BelowNumber,
+			&i.BelowDate,
+			&i.AboveNumber,
+			&i.AboveDate,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listEntriesOfChange = `-- name: ListEntriesOfChange :many
 SELECT tenant_id, series_id, period_start, first_number, last_number, change_id, state, issue_date, reference, reason FROM series_entries
 WHERE tenant_id = $1 AND series_id = $2 AND period_start = $3
@@ -961,35 +1035,37 @@ func (q *Queries) RecordLeftPeriods(ctx context.Context, arg RecordLeftPeriodsPa
 
 const tallyLedger = `-- name: TallyLedger :one
 WITH ledger AS (
-    SELECT u.first_number, u.last_number, u.state
+    SELECT u.first_number, u.last_number, u.state, u.issue_date
     -- Each part is in the order of its index, which the planner does not see unless it is asked for: the
     -- parts are merged as they come, and nothing is sorted.
     FROM (
-        (SELECT i.sequence AS first_number, i.sequence AS last_number, 'ISSUED'::text AS state
+        (SELECT i.sequence AS first_number, i.sequence AS last_number, 'ISSUED'::text AS state, NULL::date AS issue_date
          FROM invoices i
-         WHERE i.tenant_id = $4 AND i.series_id = $5 AND i.period_start = $6
-           AND i.sequence > $1 AND i.sequence <= $7
+         WHERE i.tenant_id = $5 AND i.series_id = $6 AND i.period_start = $7
+           AND i.sequence > $1 AND i.sequence <= $8
          ORDER BY i.sequence)
         UNION ALL
-        (SELECT e.first_number, e.last_number, e.state
+        (SELECT e.first_number, e.last_number, e.state, e.issue_date
          FROM series_entries e
-         WHERE e.tenant_id = $4 AND e.series_id = $5 AND e.period_start = $6
-           AND e.first_number > $1 AND e.first_number <= $7
+         WHERE e.tenant_id = $5 AND e.series_id = $6 AND e.period_start = $7
+           AND e.first_number > $1 AND e.first_number <= $8
          ORDER BY e.first_number)
         UNION ALL
-        (SELECT a.first_number, a.last_number, a.state
-         FROM ROWS FROM (unnest($8::bigint[]), unnest($9::bigint[]), unnest($10::text[])) AS a (first_number, last_number, state)
-         WHERE a.first_number > $1 AND a.first_number <= $7
+        (SELECT a.first_number, a.last_number, a.state, nullif(a.issue_date, '')::date
+         FROM ROWS FROM (unnest($9::bigint[]), unnest($10::bigint[]), unnest($11::text[]), unnest($12::text[]))
+             AS a (first_number, last_number, state, issue_date)
+         WHERE a.first_number > $1 AND a.first_number <= $8
          ORDER BY a.first_number)
     ) u
     ORDER BY u.first_number
-    FETCH FIRST ($11::integer) ROWS WITH TIES
+    FETCH FIRST ($13::integer) ROWS WITH TIES
 ), stepped AS (
-    SELECT l.first_number, l.last_number, l.state,
-           greatest($2::bigint, max(l.last_number) OVER (ORDER BY l.first_number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS covered
+    SELECT l.first_number, l.last_number, l.state, l.issue_date,
+           greatest($2::bigint, max(l.last_number) OVER before) AS covered, greatest($4::date, max(l.issue_date) OVER before) AS latest
     FROM ledger l
+    WINDOW before AS (ORDER BY l.first_number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ), told AS (
-    SELECT s.first_number, s.last_number, s.state, s.covered,
+    SELECT s.first_number, s.last_number, s.state, s.covered, s.issue_date, s.latest,
            count(*) FILTER (WHERE s.first_number > s.covered + 1) OVER so_far AS gap,
            count(*) FILTER (WHERE s.first_number <= s.covered) OVER so_far AS twin
     FROM stepped s
@@ -1006,7 +1082,10 @@ SELECT count(*) AS line_count, coalesce(max(t.first_number), $1)::bigint AS afte
        coalesce(array_agg(t.covered + 1) FILTER (WHERE t.first_number > t.covered + 1 AND t.gap <= $3::integer), '{}')::bigint[] AS gap_firsts,
        coalesce(array_agg(t.first_number - 1) FILTER (WHERE t.first_number > t.covered + 1 AND t.gap <= $3::integer), '{}')::bigint[] AS gap_lasts,
        count(*) FILTER (WHERE t.first_number <= t.covered) AS twin_count,
-       coalesce(array_agg(t.first_number) FILTER (WHERE t.first_number <= t.covered AND t.twin <= $3::integer), '{}')::bigint[] AS twins
+       coalesce(array_agg(t.first_number) FILTER (WHERE t.first_number <= t.covered AND t.twin <= $3::integer), '{}')::bigint[] AS twins,
+       coalesce(sum(t.last_number - t.first_number + 1) FILTER (WHERE t.issue_date < t.latest), 0)::bigint AS out_of_order,
+       coalesce(min(t.first_number) FILTER (WHERE t.issue_date < t.latest), 0)::bigint AS first_out_of_order,
+       greatest($4, max(t.issue_date))::date AS latest
 FROM told t
 `
 
@@ -1014,6 +1093,7 @@ type TallyLedgerParams struct {
 	AfterNumber  int64
 	Covered      int64
 	DetailLimit  int32
+	Latest       domain.Date
 	TenantID     domain.TenantID
 	SeriesID     *domain.SeriesID
 	PeriodStart  *domain.Date
@@ -1021,6 +1101,7 @@ type TallyLedgerParams struct {
 	FirstNumbers []int64
 	LastNumbers  []int64
 	States       []string
+	IssueDates   []string
 	RowLimit     int32
 }
 
@@ -1038,17 +1119,23 @@ type TallyLedgerRow struct {
 	GapLasts        []int64
 	TwinCount       int64
 	Twins           []int64
+	OutOfOrder      int64
+	FirstOutOfOrder int64
+	Latest          domain.Date
 }
 
 // A stretch of a period's ledger, in one pass in the order of the numbers: what has numbers after
 // @after_number and up to @up_to_number, at most @row_limit rows and their equals, beside the entries
 // that the arrays hold. @covered is the number up to which what comes before the stretch reaches. A row that begins
-// past the next number leaves a gap; one that begins at a number before is a twin.
+// past the next number leaves a gap; one that begins at a number before is a twin. @latest is the last day of
+// the entries before the stretch: an entry of an earlier day is out of order. The invoices are in order, as the
+// counter has it, and their day is not in the index.
 func (q *Queries) TallyLedger(ctx context.Context, arg TallyLedgerParams) (*TallyLedgerRow, error) {
 	row := q.db.QueryRow(ctx, tallyLedger,
 		arg.AfterNumber,
 		arg.Covered,
 		arg.DetailLimit,
+		arg.Latest,
 		arg.TenantID,
 		arg.SeriesID,
 		arg.PeriodStart,
@@ -1056,6 +1143,7 @@ func (q *Queries) TallyLedger(ctx context.Context, arg TallyLedgerParams) (*Tall
 		arg.FirstNumbers,
 		arg.LastNumbers,
 		arg.States,
+		arg.IssueDates,
 		arg.RowLimit,
 	)
 	var i TallyLedgerRow
@@ -1073,6 +1161,9 @@ func (q *Queries) TallyLedger(ctx context.Context, arg TallyLedgerParams) (*Tall
 		&i.GapLasts,
 		&i.TwinCount,
 		&i.Twins,
+		&i.OutOfOrder,
+		&i.FirstOutOfOrder,
+		&i.Latest,
 	)
 	return &i, err
 }

@@ -88,6 +88,9 @@ func (c SeriesAuditCmd) print(w *World, a *invoicing.Audit) error {
 	for _, number := range a.Duplicates {
 		_, _ = fmt.Fprintf(w.Stdout, "  twice %d\n", number)
 	}
+	if first := a.FirstOutOfOrder(); first != nil {
+		_, _ = fmt.Fprintf(w.Stdout, "  dated before a lower number: %d, the first is %d\n", a.OutOfOrder, *first)
+	}
 	return nil
 }
 
@@ -126,9 +129,11 @@ func auditJSON(a *invoicing.Audit) any {
 		Gaps            []*domain.NumberRange `json:"gaps"`
 		DuplicateCount  int64                 `json:"duplicateCount"`
 		Duplicates      []int64               `json:"duplicates"`
+		OutOfOrder      int64                 `json:"outOfOrder"`
+		FirstOutOfOrder *int64                `json:"firstOutOfOrder,omitempty"`
 		Voids           []void                `json:"voids"`
 	}{
 		a.Series.Code, day(a.Period()), a.LastNumber, a.Clean(), a.Issued, a.Void, a.Imported, a.VoidedElsewhere, a.Skipped,
-		a.Unexplained, a.GapCount, append([]*domain.NumberRange{}, a.Gaps...), a.DuplicateCount, append([]int64{}, a.Duplicates...), voids,
+		a.Unexplained, a.GapCount, append([]*domain.NumberRange{}, a.Gaps...), a.DuplicateCount, append([]int64{}, a.Duplicates...), a.OutOfOrder, a.FirstOutOfOrder(), voids,
 	}
 }

@@ -63,6 +63,8 @@ type LedgerEntry struct {
 	IssueDate *Date   // where it is known
 	Reference *string // what the other system calls it
 	Reason    string
+
+	at []string // the row that it was first made of
 }
 
 // like says whether an entry continues another with the same outcome, so that one row can hold both.

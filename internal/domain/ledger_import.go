@@ -131,7 +131,7 @@ func (c *checking) on(day Date) Numbering {
 
 // entry checks one row.
 func (c *checking) entry(row ImportRow, f *Faults) (e LedgerEntry) {
-	e = LedgerEntry{State: LedgerImported, IssueDate: row.Date, Reference: row.Reference, Reason: c.Reason}
+	e = LedgerEntry{State: LedgerImported, IssueDate: row.Date, Reference: row.Reference, Reason: c.Reason, at: row.At}
 	if row.Status != nil {
 		e.State = stateOfImported[*row.Status]
 	}

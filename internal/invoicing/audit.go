@@ -30,6 +30,9 @@ type Audit struct {
 	DuplicateCount int64   // numbers that are there twice
 	Duplicates     []int64 // the first of them
 
+	OutOfOrder      int64 // numbers that are entered with a day before a lower one's: so the other system gave them
+	firstOutOfOrder int64
+
 	Voids []*LedgerLine // the first void numbers, with their reasons
 }
 
@@ -51,6 +54,9 @@ func (a *Audit) First() *int64 {
 
 // Last is the last number, nil if the period has none.
 func (a *Audit) Last() *int64 { return some(a.LastNumber) }
+
+// FirstOutOfOrder is the first number that is out of order, nil if none is.
+func (a *Audit) FirstOutOfOrder() *int64 { return some(a.firstOutOfOrder) }
 
 // Clean says whether each number is accounted for, once.
 func (a *Audit) Clean() bool { return a.GapCount == 0 && a.DuplicateCount == 0 }
@@ -138,6 +144,7 @@ func (p period) audit(ctx context.Context, q *sqlc.Queries, reach int64, more []
 		Series: p.series, Start: p.start, LastNumber: t.covered,
 		Issued: t.issued - void, Void: void, Imported: t.imported, VoidedElsewhere: t.voidedElsewhere, Skipped: t.skipped,
 		Unexplained: t.numbers, GapCount: t.gapCount, Gaps: t.gaps, DuplicateCount: t.twinCount, Duplicates: t.twins,
+		OutOfOrder: t.outOfOrder, firstOutOfOrder: t.firstOutOfOrder,
 	}
 	for _, row := range voids {
 		a.Voids = append(a.Voids, p.line((*sqlc.ListLedgerRow)(row)))

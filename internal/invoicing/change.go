@@ -138,14 +138,11 @@ func (c *change) insertEntries(ctx context.Context, tx txn.Tx) error {
 		for _, e := range c.entries[at:min(at+batch, len(c.entries))] {
 			arg.FirstNumbers, arg.LastNumbers = append(arg.FirstNumbers, e.First), append(arg.LastNumbers, e.Last)
 			arg.States, arg.Reasons = append(arg.States, string(e.State)), append(arg.Reasons, e.Reason)
-			day, reference := "", ""
-			if e.IssueDate != nil {
-				day = e.IssueDate.String()
-			}
+			reference := ""
 			if e.Reference != nil {
 				reference = *e.Reference
 			}
-			arg.IssueDates, arg.ReferenceTexts = append(arg.IssueDates, day), append(arg.ReferenceTexts, reference)
+			arg.IssueDates, arg.ReferenceTexts = append(arg.IssueDates, dayText(e.IssueDate)), append(arg.ReferenceTexts, reference)
 		}
 		if _, err := tx.InsertSeriesEntries(ctx, arg); err != nil {
 			return err
@@ -155,7 +152,8 @@ func (c *change) insertEntries(ctx context.Context, tx txn.Tx) error {
 }
 
 // decide says what the change comes to. The entries are in the ledger, or else they are handed to it beside
-// it. Numbers that are taken, and a period that was left at an earlier number, are refused.
+// it. Numbers that are taken, a period that was left at an earlier number, and days that contradict an invoice's, are
+// refused.
 func (c *change) decide(ctx context.Context, q *sqlc.Queries, counter *sqlc.SeriesCounter, beside []domain.LedgerEntry) (d decision, err error) {
 	last, err := c.period.last(ctx, q)
 	if err != nil {
@@ -191,7 +189,7 @@ func (c *change) decide(ctx context.Context, q *sqlc.Queries, counter *sqlc.Seri
 		return d, err
 	}
 	d.gaps.end(d.reach)
-	return d, nil
+	return d, c.refuseContradicted(ctx, q)
 }
 
 // passFrom tells the gaps from a number on, and refuses entries whose numbers are taken.

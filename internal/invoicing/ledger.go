@@ -27,6 +27,9 @@ type tally struct {
 	gapCount, numbers int64                 // how many there are, and how many numbers they hold
 	twins             []int64
 	twinCount         int64
+
+	outOfOrder, firstOutOfOrder int64       // how many numbers are entered with a day before a lower one's, and the first of them
+	latest                      domain.Date // the last day that was entered
 }
 
 const (
@@ -53,9 +56,10 @@ func (p period) pass(ctx context.Context, q *sqlc.Queries, from, upTo int64, mor
 		arg.FirstNumbers = append(arg.FirstNumbers, e.First)
 		arg.LastNumbers = append(arg.LastNumbers, e.Last)
 		arg.States = append(arg.States, string(e.State))
+		arg.IssueDates = append(arg.IssueDates, dayText(e.IssueDate))
 	}
 	for {
-		arg.Covered, arg.DetailLimit = t.covered, maxDetails
+		arg.Covered, arg.Latest, arg.DetailLimit = t.covered, t.latest, maxDetails
 		row, err := q.TallyLedger(ctx, arg)
 		if err != nil {
 			return t, err
@@ -75,6 +79,10 @@ func (p period) pass(ctx context.Context, q *sqlc.Queries, from, upTo int64, mor
 func (t *tally) add(row *sqlc.TallyLedgerRow) {
 	t.covered = row.Covered
 	t.issued, t.imported = t.issued+row.Issued, t.imported+row.Imported
+	if t.outOfOrder += row.OutOfOrder; t.firstOutOfOrder == 0 {
+		t.firstOutOfOrder = row.FirstOutOfOrder
+	}
+	t.latest = row.Latest
 	t.voidedElsewhere, t.skipped = t.voidedElsewhere+row.VoidedElsewhere, t.skipped+row.Skipped
 	t.gapCount, t.numbers, t.twinCount = t.gapCount+row.GapCount, t.numbers+row.Unexplained, t.twinCount+row.TwinCount
 	for i, first := range row.GapFirsts {
@@ -123,6 +131,14 @@ func (p period) line(row *sqlc.ListLedgerRow) *LedgerLine {
 		l.Number = some(p.series.Rule().PrintedIn(p.start, l.IssueDate, l.First))
 	}
 	return l
+}
+
+// dayText is a day as statements are handed it; "" for none.
+func dayText(day *domain.Date) string {
+	if day == nil {
+		return ""
+	}
+	return day.String()
 }
 
 // some is a pointer to a value, nil if it is the zero value.
