@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,4 +105,49 @@ func TestSeriesFromTheCommandLine(t *testing.T) {
 	if _, err := output(t, t.TempDir(), []string{"DATABASE_URL=" + d.URL}, "doctor"); err != nil {
 		t.Errorf("the doctor says %v", err)
 	}
+}
+
+// Long work says on the error output how far it has come: an import by its batches, and what goes over a million
+// numbers, as the audit after an import and a resync does, by each million. The answer itself holds none of that.
+func TestSeriesCommandsTellTheirProgress(t *testing.T) {
+	t.Parallel()
+	d := testdb.New(t)
+	if _, err := output(t, t.TempDir(), []string{"DATABASE_URL=" + d.URL}, "tenant", "create", "acme"); err != nil {
+		t.Fatal(err)
+	}
+	run := func(stdin string, says []string, args ...string) {
+		t.Helper()
+		out, log, status := seriesCommand(t, d, stdin, append(args, "--format", "json", "--tenant", "acme")...)
+		var lines []string
+		for line := range strings.Lines(log) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+		if status != 0 || !slices.Equal(lines, says) || !json.Valid([]byte(out)) {
+			t.Errorf("series %s: status %d, %q, %q; want %q", strings.Join(args, " "), status, out, log, says)
+		}
+	}
+	var csv strings.Builder
+	csv.WriteString("number,reference\n")
+	for n := range 12_000 {
+		fmt.Fprintf(&csv, "%d,a\n", n+1)
+	}
+	text := csv.String()
+	begins := fmt.Sprintf("INV: importing %d bytes of CSV", len(text))
+	run(text, []string{begins, "INV: auditing"}, "import", "INV", "--reason", "x")
+	run(text, []string{begins, "INV: 5000 of 12000 entries", "INV: 10000 of 12000 entries", "INV: 12000 of 12000 entries", "INV: auditing"}, "import", "INV", "--reason", "x", "--apply")
+	owner := d.Owner(t)
+	for _, sql := range []string{ // a million rows go in fast without the indexes
+		`SET statement_timeout = 0`,
+		`ALTER TABLE series_entries DROP CONSTRAINT series_entries_last_key, DROP CONSTRAINT series_entries_series_fkey, DROP CONSTRAINT series_entries_pkey`,
+		`INSERT INTO series_entries SELECT tenant_id, series_id, period_start, n, n, change_id, state, issue_date, reference, reason
+			FROM series_entries, generate_series(12001, 1012000) n WHERE first_number = 1`,
+		`ALTER TABLE series_entries ADD CONSTRAINT series_entries_pkey PRIMARY KEY (tenant_id, series_id, period_start, first_number)`,
+	} {
+		if _, err := owner.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Exec(t, `UPDATE series_counters SET next_number = 1012001 WHERE document = 'INVOICE'`)
+	run("number\n1012001\n", []string{"INV: importing 15 bytes of CSV", "INV: auditing", "INV: 1000000 of 1012001"}, "import", "INV", "--reason", "x")
+	run("", []string{"INV: 1 of 1 entries", "INV: auditing", "INV: 1000000 of 1012002"}, "resync", "INV", "--reason", "x", "--apply", "--explain", "1012001-1012002:torn forms")
 }

@@ -51,7 +51,7 @@ func (r *seriesChangeResolver) Entries(ctx context.Context, obj *invoicing.Serie
 
 // Audit is the resolver for the audit field.
 func (r *seriesChangeResolver) Audit(ctx context.Context, obj *invoicing.SeriesChange) (*invoicing.Audit, error) {
-	return r.Invoicing.AuditOf(ctx, caller(ctx), obj)
+	return r.Invoicing.AuditOf(ctx, caller(ctx), obj, nil)
 }
 
 // LedgerLine returns LedgerLineResolver implementation.

@@ -48,9 +48,7 @@ func (c SeriesAuditCmd) Run(ctx context.Context, w *World) error {
 				return err
 			}
 			for _, period := range periods {
-				a, err := app.Invoicing.Audit(ctx, caller, series.ID, &period, func(done, last int64) {
-					_, _ = fmt.Fprintf(w.Stderr, "%s: %d of %d\n", series.Code, done, last)
-				})
+				a, err := app.Invoicing.Audit(ctx, caller, series.ID, &period, audited(w, series))
 				if err != nil {
 					return err
 				}
@@ -65,6 +63,11 @@ func (c SeriesAuditCmd) Run(ctx context.Context, w *World) error {
 		}
 		return nil
 	})
+}
+
+// audited tells how far an audit has come.
+func audited(w *World, series *sqlc.InvoiceSeries) func(done, last int64) {
+	return func(done, last int64) { _, _ = fmt.Fprintf(w.Stderr, "%s: %d of %d\n", series.Code, done, last) }
 }
 
 func (c SeriesAuditCmd) print(w *World, a *invoicing.Audit) error {

@@ -10,7 +10,15 @@ import (
 	"countersign/internal/domain"
 	"countersign/internal/invoicing"
 	"countersign/internal/txn"
+	"countersign/sqlc"
 )
+
+// entered tells how many entries of a change are written.
+func entered(w *World, series *sqlc.InvoiceSeries) func(entered, of int) {
+	return func(entered, of int) {
+		_, _ = fmt.Fprintf(w.Stderr, "%s: %d of %d entries\n", series.Code, entered, of)
+	}
+}
 
 // told prints what a change has come to, or each of its faults.
 func told(ctx context.Context, w *World, app *App, caller auth.Caller, format string, out txn.Outcome[*invoicing.SeriesChange], err error) error {
@@ -29,7 +37,7 @@ func told(ctx context.Context, w *World, app *App, caller auth.Caller, format st
 	}
 	change := out.Value
 	_, _ = fmt.Fprintf(w.Stderr, "%s: auditing\n", change.Series.Code)
-	audit, err := app.Invoicing.AuditOf(ctx, caller, change)
+	audit, err := app.Invoicing.AuditOf(ctx, caller, change, audited(w, change.Series))
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,7 @@ func (c SeriesImportCmd) Run(ctx context.Context, w *World) error {
 		_, _ = fmt.Fprintf(w.Stderr, "%s: importing %d bytes of CSV\n", series.Code, len(text))
 		out, err := app.Invoicing.ImportNumbers(ctx, caller, invoicing.ImportNumbersInput{
 			SeriesID: series.ID, Period: period, CSV: &text, Reason: c.Reason, DryRun: new(!c.Apply), IdempotencyKey: optional(c.Key),
+			Progress: entered(w, series),
 		})
 		return told(ctx, w, app, caller, c.Format, out, err)
 	})

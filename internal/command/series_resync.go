@@ -41,6 +41,7 @@ func (c SeriesResyncCmd) Run(ctx context.Context, w *World) error {
 		}
 		out, err := app.Invoicing.ResyncSeries(ctx, caller, invoicing.ResyncSeriesInput{
 			SeriesID: series.ID, Explain: explain, Reason: c.Reason, DryRun: new(!c.Apply), IdempotencyKey: optional(c.Key),
+			Progress: entered(w, series),
 		})
 		return told(ctx, w, app, caller, c.Format, out, err)
 	})

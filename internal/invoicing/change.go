@@ -20,6 +20,8 @@ type change struct {
 	into   func(ctx context.Context, q *sqlc.Queries) (period, error)
 	rows   func(f *domain.Faults) []domain.ImportRow
 
+	progress func(entered, of int) // nil: nobody asks
+
 	// What each run finds for itself.
 	period  period
 	entries []domain.LedgerEntry // in the order of their numbers
@@ -128,14 +130,15 @@ func (c *change) refuse(d decision, err error) error {
 	return domain.NumbersUnexplained(c.input, d.gaps.gaps, d.gaps.gapCount, d.gaps.numbers)
 }
 
-// insertEntries writes the entries, in batches that each are a short statement.
+// insertEntries writes the entries, in batches that each are a short statement, and tells how far it has come.
 func (c *change) insertEntries(ctx context.Context, tx txn.Tx) error {
 	const batch = 5000
 	for at := 0; at < len(c.entries); at += batch {
 		arg := sqlc.InsertSeriesEntriesParams{
 			TenantID: c.caller.TenantID, SeriesID: c.period.series.ID, PeriodStart: c.period.start, ChangeID: c.id,
 		}
-		for _, e := range c.entries[at:min(at+batch, len(c.entries))] {
+		end := min(at+batch, len(c.entries))
+		for _, e := range c.entries[at:end] {
 			arg.FirstNumbers, arg.LastNumbers = append(arg.FirstNumbers, e.First), append(arg.LastNumbers, e.Last)
 			arg.States, arg.Reasons = append(arg.States, string(e.State)), append(arg.Reasons, e.Reason)
 			reference := ""
@@ -146,6 +149,9 @@ func (c *change) insertEntries(ctx context.Context, tx txn.Tx) error {
 		}
 		if _, err := tx.InsertSeriesEntries(ctx, arg); err != nil {
 			return err
+		}
+		if c.progress != nil {
+			c.progress(end, len(c.entries))
 		}
 	}
 	return nil

@@ -80,12 +80,12 @@ func (p period) entry(e domain.LedgerEntry) *LedgerLine {
 	}
 }
 
-// AuditOf audits the period of a change: as it is, or, of a dry run, as it would be.
-func (s *Service) AuditOf(ctx context.Context, caller auth.Caller, c *SeriesChange) (*Audit, error) {
+// AuditOf audits the period of a change: as it is, or, of a dry run, as it would be. It tells progress as Audit does.
+func (s *Service) AuditOf(ctx context.Context, caller auth.Caller, c *SeriesChange, progress func(done, last int64)) (*Audit, error) {
 	if !c.DryRun {
-		return s.Audit(ctx, caller, c.SeriesID, &c.PeriodStart, nil)
+		return s.Audit(ctx, caller, c.SeriesID, &c.PeriodStart, progress)
 	}
 	return txn.Snapshot(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) (*Audit, error) {
-		return period{c.Series, c.PeriodStart}.audit(ctx, q, c.reach, c.entries, nil)
+		return period{c.Series, c.PeriodStart}.audit(ctx, q, c.reach, c.entries, progress)
 	})
 }

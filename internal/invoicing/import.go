@@ -22,6 +22,7 @@ type ImportNumbersInput struct {
 	Reason         string                   `json:"reason"`
 	DryRun         *bool                    `json:"-"`
 	IdempotencyKey *string                  `json:"-"`
+	Progress       func(entered, of int)    `json:"-"` // told of entries as they are written; nil: nobody asks
 }
 
 // ImportNumbers enters numbers into a series' ledger and moves its counter beyond them; in a dry run, which
@@ -35,6 +36,7 @@ func (s *Service) ImportNumbers(ctx context.Context, caller auth.Caller, in Impo
 	if err != nil {
 		return txn.Outcome[*SeriesChange]{}, err
 	}
+	c.progress = in.Progress
 	switch {
 	case (in.CSV == nil) == (in.Numbers == nil):
 		return txn.Outcome[*SeriesChange]{}, domain.BadInputAt(domain.Input("numbers"), "an import has numbers or a csv, one of them")
@@ -66,6 +68,7 @@ type ResyncSeriesInput struct {
 	Reason         string                  `json:"reason"`
 	DryRun         *bool                   `json:"-"`
 	IdempotencyKey *string                 `json:"-"`
+	Progress       func(entered, of int)   `json:"-"` // told of entries as they are written; nil: nobody asks
 }
 
 // ResyncSeries moves the counter of a series to the number after the last one that is in its ledger, and never back;
@@ -77,7 +80,7 @@ func (s *Service) ResyncSeries(ctx context.Context, caller auth.Caller, in Resyn
 	if err != nil {
 		return txn.Outcome[*SeriesChange]{}, err
 	}
-	c.input = domain.Input("explain")
+	c.progress, c.input = in.Progress, domain.Input("explain")
 	c.rows = func(*domain.Faults) (rows []domain.ImportRow) {
 		skipped := domain.ImportedSkipped
 		for i, e := range in.Explain {

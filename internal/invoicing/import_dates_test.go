@@ -96,7 +96,7 @@ func TestAnImportThatIsOutOfOrderIsTold(t *testing.T) {
 		in := s.importing(&rows)
 		in.DryRun = &dry
 		c := s.imports(t, in)
-		a, err := s.AuditOf(t.Context(), s.caller, c)
+		a, err := s.AuditOf(t.Context(), s.caller, c, nil)
 		if err != nil || !a.Clean() || a.OutOfOrder != 3 || *a.FirstOutOfOrder() != 2 {
 			t.Errorf("dry run %v: %d are out of order, %v", dry, a.OutOfOrder, err)
 		}
@@ -165,7 +165,7 @@ func TestTheDaysOfManyRowsAreCheckedAtOnce(t *testing.T) {
 			n++
 		}
 	}
-	a, err := s.AuditOf(t.Context(), s.caller, c)
+	a, err := s.AuditOf(t.Context(), s.caller, c, nil)
 	if err != nil || n != 1 || a.OutOfOrder != domain.MaxImportRows/2-1 || *a.FirstOutOfOrder() != 3 {
 		t.Errorf("%d statements; %d are out of order, %v", n, a.OutOfOrder, err)
 	}

@@ -24,7 +24,7 @@ func TestAnImportKeepsItsKeyWhenTheSeriesHasMovedOn(t *testing.T) {
 	if err != nil || !out.Replayed || out.Value.ID != first.ID || out.Value.PeriodStart != domain.NewDate(2026, 1, 1) || out.Value.Series.ID != s.series {
 		t.Fatalf("again: %+v, %v", out, err)
 	}
-	if a, err := s.AuditOf(t.Context(), s.caller, out.Value); err != nil || summary(a) != "1 to 2: 0 issued, 0 void, 2 imported, 0 voided elsewhere, 0 skipped" {
+	if a, err := s.AuditOf(t.Context(), s.caller, out.Value, nil); err != nil || summary(a) != "1 to 2: 0 issued, 0 void, 2 imported, 0 voided elsewhere, 0 skipped" {
 		t.Errorf("its audit: %v, %v", a, err)
 	}
 	in.Reason = "another"

@@ -185,7 +185,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	if err != nil || len(entries) != 2 || entries[0].NumberRange != (domain.NumberRange{First: 3, Last: 5}) || entries[1].NumberRange != (domain.NumberRange{First: 8, Last: 9}) {
 		t.Errorf("the entries would be %+v, %v", entries, err)
 	}
-	a, err := s.AuditOf(t.Context(), s.caller, c)
+	a, err := s.AuditOf(t.Context(), s.caller, c, nil)
 	if err != nil || summary(a) != "1 to 9: 2 issued, 0 void, 5 imported, 0 voided elsewhere, 0 skipped, gap 6 to 7" {
 		t.Errorf("the audit would be %s, %v", summary(a), err)
 	}
