@@ -36,6 +36,8 @@ type job struct {
 	Joining  invoicing.Joining
 	Ahead    time.Duration // how far its clock is ahead
 	Midnight time.Time     // when set, its clock runs across this moment while it works
+	Waits    int           // when set, it waits after so many numbers for the end of its standard input
+	stdin    *os.File
 }
 
 func (s *shop) job(kind, name string, numbers int) job {
@@ -56,6 +58,9 @@ func (j job) start(t *testing.T) (process *exec.Cmd, out io.Reader) {
 	process = exec.Command(binary)
 	process.Env = append(os.Environ(), jobVariable+"="+string(text))
 	process.Stderr = os.Stderr
+	if j.stdin != nil {
+		process.Stdin = j.stdin
+	}
 	if out, err = process.StdoutPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -89,8 +94,8 @@ func runJob(text string) int {
 	return 0
 }
 
-// allocate takes numbers as a client does that never gives up: what is busy, unavailable or
-// unknown is asked again under its key.
+// allocate takes numbers, one after the other, as a client does that never gives up: what is busy, unavailable or
+// unknown is asked again under its key. It prints each number.
 func (j job) allocate(ctx context.Context) error {
 	pool, err := database.Open(ctx, j.URL, database.Options{MaxConns: 4})
 	if err != nil {
@@ -101,6 +106,11 @@ func (j job) allocate(ctx context.Context) error {
 	s := invoicing.New(txn.New(pool, txn.Settings{Clock: now.now})).WithJoining(j.Joining)
 	caller := auth.Caller{TenantID: j.Tenant, Role: domain.RoleService}
 	for i := range j.Numbers {
+		if i > 0 && i == j.Waits {
+			if _, err := io.ReadAll(os.Stdin); err != nil {
+				return err
+			}
+		}
 		now.set(j.at(i))
 		key := fmt.Sprintf("%s %d", j.Name, i)
 		in := invoicing.AllocateInvoiceInput{
@@ -108,8 +118,9 @@ func (j job) allocate(ctx context.Context) error {
 			Lines: []domain.InvoiceLineInput{{Description: "Pawn", Quantity: 1, UnitAmountMinor: 100}},
 		}
 		for tries := 0; ; tries++ {
-			_, err := s.Allocate(ctx, caller, in)
+			out, err := s.Allocate(ctx, caller, in)
 			if err == nil {
+				fmt.Println(*out.Value.Number)
 				break
 			}
 			switch codeOf(err) {

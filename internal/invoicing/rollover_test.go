@@ -1,9 +1,11 @@
 package invoicing_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -175,8 +177,9 @@ func TestFiftyAtOnceInANewPeriod(t *testing.T) {
 }
 
 // Two processes whose clocks are an hour apart, each working from an hour before midnight of New
-// Year's Eve to an hour after by its own clock, and two more of each: one sequence. No number of
-// the old year follows one of the new, whatever the slow clocks say.
+// Year's Eve to an hour after by its own clock, and two more of each: one sequence. No number of the
+// old year follows one of the new, whatever the slow clocks say: those wait, half an hour before it by their clocks,
+// until the new year has begun, and are given its numbers from then on.
 func TestProcessesWithClocksAnHourApartAroundMidnight(t *testing.T) {
 	t.Parallel()
 	midnight := time.Date(2026, 12, 31, 23, 0, 0, 0, time.UTC) // in Berlin
@@ -185,32 +188,60 @@ func TestProcessesWithClocksAnHourApartAroundMidnight(t *testing.T) {
 	s.take(t, s.input())
 	var workers sync.WaitGroup
 	const processes, each = 4, 20
+	var given [processes][]string // in the order of their requests
+	stdin, gate, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stdin.Close() }()
+	begin := sync.OnceFunc(func() { _ = gate.Close() })
 	for i := range processes {
 		j := s.job("allocate", fmt.Sprint(i), each)
 		j.Midnight, j.Ahead = midnight, time.Duration(i%2)*time.Hour
-		process, _ := j.start(t)
+		if j.Ahead == 0 {
+			j.Waits, j.stdin = each/4, stdin
+		}
+		process, out := j.start(t)
 		workers.Go(func() {
-			if err := process.Wait(); err != nil {
+			defer begin() // in any case
+			lines := bufio.NewScanner(out)
+			for lines.Scan() {
+				if given[i] = append(given[i], lines.Text()); strings.HasPrefix(lines.Text(), "Y-2027-") {
+					begin()
+				}
+			}
+			if err := errors.Join(lines.Err(), process.Wait()); err != nil {
 				t.Errorf("process %d: %v", i, err)
 			}
 		})
 	}
 	workers.Wait()
-	// Every number by the order in which it was made: an invoice's place in its series is its order
-	// of commit, which the lock makes that of its number.
+	for i, numbers := range given {
+		begun := false // the new year, before this request was sent
+		for n, number := range numbers {
+			begun = begun || i%2 == 0 && n == each/4
+			if young := strings.HasPrefix(number, "Y-2027-"); begun && !young {
+				t.Errorf("process %d was given %s when the new year had begun: %v", i, number, numbers)
+			} else {
+				begun = young
+			}
+		}
+		if len(numbers) != each {
+			t.Errorf("process %d was given %d numbers", i, len(numbers))
+		}
+	}
 	var old, young int
-	for _, number := range s.numbers(t) {
-		switch want, of := "", strings.HasPrefix(number, "Y-2026-"); {
-		case of:
+	for _, number := range s.numbers(t) { // the old year's, then the new one's
+		want := ""
+		if strings.HasPrefix(number, "Y-2026-") {
 			old++
-			if want = fmt.Sprintf("Y-2026-%05d", old); number != want || young > 0 {
-				t.Errorf("got %s, want %s", number, want)
-			}
-		default:
+			want = fmt.Sprintf("Y-2026-%05d", old)
+		} else {
 			young++
-			if want = fmt.Sprintf("Y-2027-%05d", young); number != want {
-				t.Errorf("got %s, want %s", number, want)
-			}
+			want = fmt.Sprintf("Y-2027-%05d", young)
+		}
+		if number != want {
+			t.Errorf("got %s, want %s", number, want)
 		}
 	}
 	if old+young != 1+processes*each || old < 1 || young < processes*each/4 {
