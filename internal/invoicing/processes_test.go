@@ -225,7 +225,8 @@ func (s *shop) terminateBackends(ctx context.Context, t *testing.T, enough int) 
 }
 
 // Case 12: a client that is killed with the counter's lock held, twenty times: the next allocation
-// succeeds at once, and no number is lost.
+// succeeds at once, and no number is lost. The client speaks to the database by itself; the program's own allocations
+// are killed in TestKilledWhileNumbering.
 func TestCase12KilledMidAllocation(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
