@@ -65,7 +65,7 @@ func numbersLike(n, largest int64) *rapid.Generator[int64] {
 }
 
 // No series prints two of its numbers alike: whatever two days and numbers, if the periods or the
-// numbers differ, so does what is printed.
+// numbers differ, so does what is printed. Only {YY} takes one number of two periods for the same, a century apart.
 func TestNumbersPrintApart(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,6 +76,10 @@ func TestNumbersPrintApart(t *testing.T) {
 		n := rapid.OneOf(rapid.Int64Range(1, min(1200, largest)), rapid.Int64Range(1, largest)).Draw(t, "n")
 		m := numbersLike(n, largest).Draw(t, "m")
 		if n == m && r.PeriodStart(day) == r.PeriodStart(other) {
+			return
+		}
+		years := other.Year() - day.Year()
+		if n == m && years > 98 && strings.Contains(string(r.Format), "{YY}") {
 			return
 		}
 		if one, two := r.On(day).Print(n), r.On(other).Print(m); one == two {

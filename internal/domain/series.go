@@ -49,7 +49,7 @@ var neverBegins = NewDate(1, time.January, 1)
 var UnusedPeriod = neverBegins
 
 // SeriesRule is how a series numbers. Check says whether it can: what it accepts never prints two
-// of its numbers alike, in whatever periods they are, and never one that is too long.
+// of its numbers alike, in whatever periods of a century they are, and never one that is too long.
 type SeriesRule struct {
 	Code              string
 	Format            NumberFormat
@@ -76,7 +76,7 @@ func (r SeriesReset) DefaultFormat() NumberFormat {
 
 // tells are the parts that a format needs to tell the periods apart.
 func (r SeriesReset) tells() string {
-	return map[SeriesReset]string{ResetYearly: "{YYYY}", ResetMonthly: "{YYYY} and {MM}", ResetFiscalYearly: "{FY}"}[r]
+	return map[SeriesReset]string{ResetYearly: "{YYYY} or {YY}", ResetMonthly: "{YYYY} or {YY}, and {MM}", ResetFiscalYearly: "{FY}"}[r]
 }
 
 // PeriodStart is the first day of the period that a day lies in.
@@ -209,15 +209,19 @@ func (r SeriesRule) checkLength() error {
 	return nil
 }
 
-// checkReset refuses a format that prints number 1 alike in two periods, and shows both days.
+// checkReset refuses a format that prints number 1 alike in two periods less than a century apart, and
+// shows both days.
 //
 // Every part of a date has one length, so a printed number of some length can be read in one way
 // only, and two are alike exactly if number and parts are. It is therefore enough to look for two
-// days of different periods with the same parts. If the format has {YYYY} or {FY}, they lie within
-// two years of each other; if it has neither, {YY} comes back after a century. Which day of the
-// month does not matter, as {DD} is the same on both.
+// days of different periods with the same parts. If the format tells a year, they lie within two
+// years of each other, and within one if it tells none. Which day of the month does not matter, as
+// {DD} is the same on both.
+//
+// {YY} tells a year as {YYYY} does, though it comes back after a century: many businesses number so, and
+// have to go on with what they have. Should a series live that long, invoices_number_key refuses the twin.
 func (r SeriesRule) checkReset() error {
-	const twoYears, century = 24, 1200 // in months
+	const twoYears = 24 // in months
 	first, printed := NewDate(2026, time.January, 15), map[int]Numbering{}
 	on := func(month int) (Date, Numbering) {
 		day := Date{first.AddDate(0, month, 0)}
@@ -226,14 +230,10 @@ func (r SeriesRule) checkReset() error {
 		}
 		return day, printed[month]
 	}
-	for step := 1; step <= twoYears+1; step++ {
-		later := step
-		if step > twoYears {
-			later = century
-		}
+	for step := 1; step <= twoYears; step++ {
 		for month := range 12 {
 			one, a := on(month)
-			two, b := on(month + later)
+			two, b := on(month + step)
 			if a == b && r.PeriodStart(one) != r.PeriodStart(two) {
 				return r.Format.invalid("would print %s twice, on %s and on %s: the series starts at 1 again in between, and a format that tells the periods apart has %s",
 					a.Print(1), one, two, r.Reset.tells())

@@ -48,7 +48,12 @@ func TestRulesAccepted(t *testing.T) {
 		rule("{YYYY}-{N}", fiscal(1)),
 		rule("{YYYY}-{MM}-{N}", fiscal(4)), // year and month tell the fiscal year
 		rule("{FY}{YY}{N}", resets(ResetYearly), func(r *SeriesRule) { r.FiscalYearStart = 4 }),
-		rule("{MM}{N}"), // unpadded beside digits: the length tells how many of them are the number's
+		rule("F{YY}-{N:4}", resets(ResetYearly)),
+		rule("{YY}-{N}", fiscal(1)),
+		rule("{YY}{MM}-{N:4}", resets(ResetMonthly)),
+		rule("{N}/{DD}.{MM}.{YY}", resets(ResetMonthly)),
+		rule("{YY}{MM}-{N}", fiscal(4)), // year and month tell the fiscal year here too
+		rule("{MM}{N}"),                 // unpadded beside digits: the length tells how many of them are the number's
 		rule("{CODE}/{FY}/{N:4}", fiscal(4), within(16, 9_999), only(CharactersAlphanumericDashSlash)),
 		rule("{CODE}{YYYY}{N:6}", resets(ResetYearly), only(CharactersAlphanumeric)),
 		rule(NumberFormat(strings.Repeat("x", 58)+"{N}"), within(64, 999_999)),
@@ -78,16 +83,15 @@ func TestRulesRefused(t *testing.T) {
 		{rule("{CODE}-{N:5}", resets(ResetYearly)), "would print INV-00001 twice, on 2026-12-15 and on 2027-01-15"},
 		{rule("{CODE}-{N:5}", resets(ResetYearly)), "tells the periods apart has {YYYY}"},
 		{rule("{CODE}-{MM}-{N}", resets(ResetYearly)), "would print INV-01-1 twice, on 2026-01-15 and on 2027-01-15"},
-		{rule("{YY}-{N}", resets(ResetYearly)), "would print 26-1 twice, on 2026-01-15 and on 2126-01-15"},
-		{rule("{YY}{MM}{DD}-{N}", resets(ResetMonthly)), "on 2026-01-15 and on 2126-01-15"},
 		{rule("{FY}-{N}", resets(ResetYearly), func(r *SeriesRule) { r.FiscalYearStart = 4 }), "would print 2026-27-1 twice, on 2026-12-15 and on 2027-01-15"},
 		{rule("{YYYY}-{N}", resets(ResetMonthly)), "would print 2026-1 twice, on 2026-01-15 and on 2026-02-15"},
 		{rule("{MM}-{N}", resets(ResetMonthly)), "on 2026-01-15 and on 2027-01-15"},
-		{rule("{YYYY}-{N}", resets(ResetMonthly)), "has {YYYY} and {MM}"},
+		{rule("{YYYY}-{N}", resets(ResetMonthly)), "has {YYYY} or {YY}, and {MM}"},
+		{rule("{YY}-{N}", resets(ResetMonthly)), "would print 26-1 twice, on 2026-01-15 and on 2026-02-15"},
+		{rule("{YY}-{N}", fiscal(4)), "would print 26-1 twice, on 2026-03-15 and on 2026-04-15"},
 		{rule("{YYYY}-{N}", fiscal(4)), "would print 2026-1 twice, on 2026-03-15 and on 2026-04-15"},
 		{rule("{YYYY}-{N}", fiscal(4)), "has {FY}"},
 		{rule("{N}", fiscal(1)), "on 2026-12-15 and on 2027-01-15"},
-		{rule("{YY}{MM}-{N}", fiscal(4)), "on 2026-01-15 and on 2126-01-15"},
 
 		{rule("{CODE} {N}", only(CharactersAlphanumericDashSlash)), `prints the character ' '; allowed are letters, digits, - and /`},
 		{rule("{CODE}/{N}", coded("A_B"), only(CharactersAlphanumericDashSlash)), `prints the character '_'`},

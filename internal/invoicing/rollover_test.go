@@ -253,6 +253,34 @@ func TestProcessesWithClocksAnHourApartAroundMidnight(t *testing.T) {
 	s.healthy(t)
 }
 
+// Proves the index of the printed numbers where a format has two digits of the year: F27-0001 is not given
+// again after a century, and a business that comes with such numbers goes on with them.
+func TestTwoDigitsOfTheYear(t *testing.T) {
+	t.Parallel()
+	now := newClock(time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC))
+	s := newShopAt(t, now.now)
+	format, in := domain.NumberFormat("F{YY}-{N:4}"), yearly()
+	in.Format = &format
+	s.use(t, in)
+	s.imports(t, s.importing(&[]domain.ImportedNumber{{Printed: new("F26-0001"), Date: date(t, "2026-12-30")}}))
+	s.take(t, s.input())
+	for _, year := range []int{2027, 2125} {
+		now.set(time.Date(year, 1, 1, 12, 0, 0, 0, time.UTC))
+		s.take(t, s.input())
+	}
+	if got := s.numbers(t); !slices.Equal(got, []string{"F26-0002", "F27-0001", "F25-0001"}) {
+		t.Errorf("the numbers are %v", got)
+	}
+	s.healthy(t)
+	now.set(time.Date(2127, 1, 1, 12, 0, 0, 0, time.UTC))
+	_, err := s.Allocate(t.Context(), s.caller, s.input())
+	wantCode(t, err, domain.CodeSeriesInconsistent)
+	if got := s.closed(t); got != "2026-01-01: 1 to 2, 2027-01-01: 1 to 1" {
+		t.Errorf("closed are %q", got)
+	}
+	s.healthy(t)
+}
+
 // newYear is a shop whose yearly series stands in the old year, and whose clock says the new one.
 func newYear(t *testing.T) (*shop, *clock) {
 	t.Helper()
