@@ -92,21 +92,14 @@ func takeOne(ctx context.Context, tx txn.Tx, a *allocation, issueDate *domain.Da
 	return rows[0], nil
 }
 
-// moveAndTake locks the counter, lets the domain decide the day of issue, moves the counter there
-// and takes the number, all under the lock: servers whose clocks differ still number in order.
+// moveAndTake moves the counter and takes the number, both under the counter's lock: servers whose clocks
+// differ still number in order.
 func (a *allocation) moveAndTake(ctx context.Context, tx txn.Tx) (*sqlc.Invoice, error) {
-	counter, err := tx.LockSeriesCounter(ctx, sqlc.LockSeriesCounterParams{TenantID: a.caller.TenantID, SeriesID: a.in.SeriesID})
-	if err != nil {
-		return nil, notFound(err, "series", "seriesId")
-	}
-	if err := checkDocument(counter.Document, domain.DocumentInvoice); err != nil {
-		return nil, err
-	}
-	series, err := tx.GetSeries(ctx, sqlc.GetSeriesParams{TenantID: a.caller.TenantID, Ids: []domain.SeriesID{a.in.SeriesID}})
+	n, err := NumberBy(ctx, tx.Queries, a.caller.TenantID, domain.DocumentInvoice, &a.in.SeriesID, a.in.IssueDate)
 	if err != nil {
 		return nil, err
 	}
-	date, err := moveCounter(ctx, tx, series[0], counter, a.in.IssueDate)
+	date, err := n.move(ctx, tx)
 	if err != nil {
 		return nil, aboutSeries(err)
 	}

@@ -3,6 +3,7 @@ package invoicing
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -50,12 +51,17 @@ func (n *Numbering) check(ctx context.Context, tx txn.Tx) error {
 	if err != nil {
 		return err
 	}
-	zone, err := domain.ParseTimeZone(n.series.TimeZone)
-	if err != nil {
-		return err
-	}
-	_, err = n.series.Rule().Move(counters[0].State(), n.issueDate, domain.DateOf(tx.Now.Time, zone))
+	_, _, err = n.next(counters[0], tx.Now)
 	return err
+}
+
+// next decides where the counter goes for the number, and in which time zone its days are.
+func (n *Numbering) next(counter *sqlc.SeriesCounter, now domain.Version) (to domain.CounterMove, zone *time.Location, err error) {
+	if zone, err = domain.ParseTimeZone(n.series.TimeZone); err != nil {
+		return to, zone, err
+	}
+	to, err = n.series.Rule().Move(counter.State(), n.issueDate, domain.DateOf(now.Time, zone))
+	return to, zone, err
 }
 
 // take makes a write that takes the number within its own statement, for a day that is asked for, or
@@ -68,11 +74,7 @@ func (n *Numbering) take(ctx context.Context, tx txn.Tx, write func(issueDate *d
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return row, err
 	}
-	counter, err := tx.LockSeriesCounter(ctx, sqlc.LockSeriesCounterParams{TenantID: n.series.TenantID, SeriesID: n.series.ID})
-	if err != nil {
-		return nil, err
-	}
-	date, err := moveCounter(ctx, tx, n.series, counter, n.issueDate)
+	date, err := n.move(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -92,16 +94,16 @@ func checkDocument(of, wanted domain.SeriesDocument) error {
 	return domain.Refuse(domain.CodeSeriesKindMismatch, domain.Input("seriesId"), "the series numbers %s, not %s", words[of], words[wanted])
 }
 
-// moveCounter moves a locked counter to the day and the period in which its next number is issued.
-// If that is a later period, the one it leaves is recorded and the numbers start anew: under the
-// lock, so once. A counter behind numbers that were imported or explained is SERIES_INCONSISTENT.
-func moveCounter(ctx context.Context, tx txn.Tx, series *sqlc.InvoiceSeries, counter *sqlc.SeriesCounter, requested *domain.Date) (domain.Date, error) {
-	zone, err := domain.ParseTimeZone(series.TimeZone)
+// move locks the counter, lets the domain decide the day of issue, and moves the counter to that day and
+// its period. If that is a later period, the one it leaves is recorded and the numbers start anew: under
+// the lock, so once. A counter behind numbers that were imported or explained is SERIES_INCONSISTENT.
+func (n *Numbering) move(ctx context.Context, tx txn.Tx) (domain.Date, error) {
+	series := n.series
+	counter, err := tx.LockSeriesCounter(ctx, sqlc.LockSeriesCounterParams{TenantID: series.TenantID, SeriesID: series.ID})
 	if err != nil {
 		return domain.Date{}, err
 	}
-	rule := series.Rule()
-	to, err := rule.Move(counter.State(), requested, domain.DateOf(tx.Now.Time, zone))
+	to, zone, err := n.next(counter, tx.Now)
 	if err != nil {
 		return domain.Date{}, err
 	}
@@ -112,11 +114,11 @@ func moveCounter(ctx context.Context, tx txn.Tx, series *sqlc.InvoiceSeries, cou
 			return domain.Date{}, err
 		}
 	}
-	n := rule.On(to.IssueDate)
+	printed := series.Rule().On(to.IssueDate)
 	moved, err := tx.MoveSeriesCounter(ctx, sqlc.MoveSeriesCounterParams{
 		TenantID: series.TenantID, SeriesID: series.ID, PeriodStart: to.PeriodStart, StartsAnew: to.StartsAnew,
 		IssueDate: to.IssueDate, IssueDateEnds: to.IssueDate.End(zone),
-		NumberPrefix: n.Prefix, NumberSuffix: n.Suffix, NumberWidth: n.Width,
+		NumberPrefix: printed.Prefix, NumberSuffix: printed.Suffix, NumberWidth: printed.Width,
 	})
 	if err != nil {
 		return domain.Date{}, err
