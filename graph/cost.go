@@ -168,6 +168,9 @@ func number(value any) (int, bool) {
 
 // included says whether directives leave a selection in.
 func included(directives ast.DirectiveList, variables map[string]any) bool {
+	if len(directives) == 0 {
+		return true
+	}
 	for name, leavesOut := range map[string]bool{"skip": true, "include": false} {
 		if d := directives.ForName(name); d != nil {
 			if given, ok := argument(d.Arguments.ForName("if"), variables).(bool); ok && given == leavesOut {

@@ -11,8 +11,8 @@ RETURNING *;
 
 -- name: EveryPresentedToken :many
 -- The tokens that requests present at the same moment, of whichever tenants: each is found by its
--- tenant and hash, through the unique index.
-SELECT t.*
+-- tenant and hash, through the unique index. Only what says who calls: every request asks.
+SELECT t.tenant_id, t.id, t.role, t.customer_id, t.scopes, t.secret_hash, t.expires_at, t.revoked_at
 FROM ROWS FROM (unnest(@tenant_ids::uuid[]), unnest(@secret_hashes::bytea[])) AS presented (tenant_id, secret_hash)
 JOIN access_tokens t ON t.tenant_id = presented.tenant_id AND t.secret_hash = presented.secret_hash;
 

@@ -101,7 +101,7 @@ func (q *Queries) EveryClaimedTenant(ctx context.Context, arg EveryClaimedTenant
 }
 
 const everyPresentedToken = `-- name: EveryPresentedToken :many
-SELECT t.tenant_id, t.id, t.name, t.role, t.customer_id, t.secret_hash, t.hint, t.created_at, t.expires_at, t.revoked_at, t.updated_at, t.scopes, t.replaces, t.operation_id, t.operation_fingerprint, t.created_by
+SELECT t.tenant_id, t.id, t.role, t.customer_id, t.scopes, t.secret_hash, t.expires_at, t.revoked_at
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::bytea[])) AS presented (tenant_id, secret_hash)
 JOIN access_tokens t ON t.tenant_id = presented.tenant_id AND t.secret_hash = presented.secret_hash
 `
@@ -111,34 +111,37 @@ type EveryPresentedTokenParams struct {
 	SecretHashes [][]byte
 }
 
+type EveryPresentedTokenRow struct {
+	TenantID   domain.TenantID
+	ID         domain.TokenID
+	Role       domain.Role
+	CustomerID *domain.CustomerID
+	Scopes     []domain.Scope
+	SecretHash []byte
+	ExpiresAt  *time.Time
+	RevokedAt  *time.Time
+}
+
 // The tokens that requests present at the same moment, of whichever tenants: each is found by its
-// tenant and hash, through the unique index.
-func (q *Queries) EveryPresentedToken(ctx context.Context, arg EveryPresentedTokenParams) ([]*AccessToken, error) {
+// tenant and hash, through the unique index. Only what says who calls: every request asks.
+func (q *Queries) EveryPresentedToken(ctx context.Context, arg EveryPresentedTokenParams) ([]*EveryPresentedTokenRow, error) {
 	rows, err := q.db.Query(ctx, everyPresentedToken, arg.TenantIds, arg.SecretHashes)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []*AccessToken{}
+	items := []*EveryPresentedTokenRow{}
 	for rows.Next() {
-		var i AccessToken
+		var i EveryPresentedTokenRow
 		if err := rows.Scan(
 			&i.TenantID,
 			&i.ID,
-			&i.Name,
 			&i.Role,
 			&i.CustomerID,
+			&i.Scopes,
 			&i.SecretHash,
-			&i.Hint,
-			&i.CreatedAt,
 			&i.ExpiresAt,
 			&i.RevokedAt,
-			&i.UpdatedAt,
-			&i.Scopes,
-			&i.Replaces,
-			&i.OperationID,
-			&i.OperationFingerprint,
-			&i.CreatedBy,
 		); err != nil {
 			return nil, err
 		}

@@ -53,7 +53,7 @@ func (t *Tokens) Rotate(ctx context.Context, caller Caller, in RotateAccessToken
 			if err != nil {
 				return MintedToken{}, err
 			}
-			if err := caller.mayGive(scopesOf(old)); err != nil {
+			if err := caller.mayGive(scopesOf(old.Scopes)); err != nil {
 				return MintedToken{}, err
 			}
 			// Read after the lock: whoever held it may have made the successor.

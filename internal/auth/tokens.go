@@ -14,7 +14,7 @@ import (
 // Tokens makes, lists, revokes and recognises access tokens.
 type Tokens struct {
 	db      *txn.DB
-	lookups *join.Group[struct{}, presented, *sqlc.AccessToken] // all in one line
+	lookups *join.Group[struct{}, presented, *sqlc.EveryPresentedTokenRow] // all in one line
 }
 
 // presented is a token as a request presents it.
@@ -50,7 +50,7 @@ func (t *Tokens) Authenticate(ctx context.Context, token string) (Caller, error)
 	case row == nil, row.RevokedAt != nil, row.ExpiresAt != nil && !t.db.Clock().Before(*row.ExpiresAt):
 		return Caller{}, errNoToken
 	}
-	caller := Caller{TenantID: row.TenantID, TokenID: row.ID, Role: row.Role, Scopes: scopesOf(row)}
+	caller := Caller{TenantID: row.TenantID, TokenID: row.ID, Role: row.Role, Scopes: scopesOf(row.Scopes)}
 	if row.CustomerID != nil {
 		caller.CustomerID = *row.CustomerID
 	}
@@ -58,11 +58,11 @@ func (t *Tokens) Authenticate(ctx context.Context, token string) (Caller, error)
 }
 
 // scopesOf are a token's scopes. One that this server does not know grants nothing.
-func scopesOf(row *sqlc.AccessToken) domain.Scopes {
-	if row.Scopes == nil {
+func scopesOf(scopes []domain.Scope) domain.Scopes {
+	if scopes == nil {
 		return 0
 	}
-	return domain.NarrowTo(row.Scopes...)
+	return domain.NarrowTo(scopes...)
 }
 
 // errNoToken is one answer to every token that is not good: which of its faults it has is nobody's
@@ -70,7 +70,7 @@ func scopesOf(row *sqlc.AccessToken) domain.Scopes {
 var errNoToken = domain.Refuse(domain.CodeUnauthenticated, nil, "the access token is not valid")
 
 // lookUp is the one statement of requests that arrived together.
-func (t *Tokens) lookUp(ctx context.Context, _ struct{}, requests []presented) ([]*sqlc.AccessToken, error) {
+func (t *Tokens) lookUp(ctx context.Context, _ struct{}, requests []presented) ([]*sqlc.EveryPresentedTokenRow, error) {
 	arg := sqlc.EveryPresentedTokenParams{}
 	asked := make(map[presented]bool, len(requests))
 	for _, r := range requests {
@@ -81,17 +81,17 @@ func (t *Tokens) lookUp(ctx context.Context, _ struct{}, requests []presented) (
 		arg.TenantIds = append(arg.TenantIds, domain.UUID(r.tenant))
 		arg.SecretHashes = append(arg.SecretHashes, r.hash[:])
 	}
-	rows, err := txn.Read(ctx, t.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.AccessToken, error) {
+	rows, err := txn.Read(ctx, t.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.EveryPresentedTokenRow, error) {
 		return q.EveryPresentedToken(ctx, arg)
 	})
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[presented]*sqlc.AccessToken, len(rows))
+	known := make(map[presented]*sqlc.EveryPresentedTokenRow, len(rows))
 	for _, row := range rows {
 		known[presented{row.TenantID, [32]byte(row.SecretHash)}] = row
 	}
-	found := make([]*sqlc.AccessToken, len(requests))
+	found := make([]*sqlc.EveryPresentedTokenRow, len(requests))
 	for i, r := range requests {
 		found[i] = known[r]
 	}
