@@ -91,6 +91,12 @@ var provoked = map[domain.Code]func(t *testing.T, a *api) response{
 	domain.CodeRefundTooLarge: asks(func(n *tenant) (string, vars) {
 		return "refundOrder", vars{"orderId": n.orderID, "amountMinor": 1_000_000}
 	}),
+	domain.CodeNothingToReturn: func(t *testing.T, a *api) response {
+		paid := a.must(t, a.demo.admin, `{ order(id: "`+a.demo.orderID+`") { captures { providerPaymentId } } }`, nil).list(t, "order.captures", "providerPaymentId")
+		pays := slices.DeleteFunc(paid, func(id string) bool { return id == secondPayment })
+		return a.ask(t, "returnPayment", vars{"orderId": a.demo.orderID, "providerPaymentId": pays[0]}, "")
+	},
+	domain.CodeMoneyOwed: asks(func(n *tenant) (string, vars) { return "clearAttention", vars{"orderId": n.orderID, "note": "x"} }),
 	domain.CodeKeyRevoked: func(t *testing.T, a *api) response {
 		a.revoke(t, a.demo, a.demo.neighbourKeyID)
 		return a.ask(t, "recordUsage", usage(a.demo.neighbourKeyID, 1), "")

@@ -20,6 +20,7 @@ func connections(n *tenant) []connection {
 		{"Query.invoiceSeriesList", `{ invoiceSeriesList` + page + ` }`, "invoiceSeriesList"},
 		{"Query.products", `{ products` + page + ` }`, "products"},
 		{"Query.orders", `{ orders` + page + ` }`, "orders"},
+		{"Query.ordersToLookAt", `{ ordersToLookAt` + page + ` }`, "ordersToLookAt"},
 		{"Query.paymentEvents", `{ paymentEvents` + strings.ReplaceAll(page, "{ id }", "{ id: eventId }") + ` }`, "paymentEvents"},
 		{"Customer.invoices", `{ customer(id: "` + n.customerID + `") { invoices` + page + ` } }`, "customer.invoices"},
 		{"Customer.orders", `{ customer(id: "` + n.customerID + `") { orders` + page + ` } }`, "customer.orders"},

@@ -230,6 +230,93 @@ func (ec *executionContext) fieldContext_Capture_capturedAt(_ context.Context, f
 	return graphql.NewScalarFieldContext("Capture", field, false, false, "DateTime")
 }
 
+func (ec *executionContext) _ClearAttentionPayload_order(ctx context.Context, field graphql.CollectedField, obj *model.ClearAttentionPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ClearAttentionPayload_order(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Order, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *sqlc.Order) graphql.Marshaler {
+			return ec.marshalOOrder2ᚖcountersignᚋsqlcᚐOrder(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ClearAttentionPayload_order(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ClearAttentionPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Order(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ClearAttentionPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.ClearAttentionPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ClearAttentionPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ClearAttentionPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ClearAttentionPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _ClearAttentionPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ClearAttentionPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ClearAttentionPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []domain.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕcountersignᚋinternalᚋdomainᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ClearAttentionPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ClearAttentionPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _FulfillOrderPayload_order(ctx context.Context, field graphql.CollectedField, obj *model.FulfillOrderPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2180,6 +2267,29 @@ func (ec *executionContext) fieldContext_Refund_id(_ context.Context, field grap
 	return graphql.NewScalarFieldContext("Refund", field, false, false, "ID")
 }
 
+func (ec *executionContext) _Refund_providerPaymentId(ctx context.Context, field graphql.CollectedField, obj *ordering.Refund) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Refund_providerPaymentId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ProviderPaymentID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Refund_providerPaymentId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Refund", field, false, false, "String")
+}
+
 func (ec *executionContext) _Refund_amount(ctx context.Context, field graphql.CollectedField, obj *ordering.Refund) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2455,6 +2565,93 @@ func (ec *executionContext) fieldContext_RetryPaymentPayload_userErrors(_ contex
 	return fc, nil
 }
 
+func (ec *executionContext) _ReturnPaymentPayload_order(ctx context.Context, field graphql.CollectedField, obj *model.ReturnPaymentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReturnPaymentPayload_order(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Order, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *sqlc.Order) graphql.Marshaler {
+			return ec.marshalOOrder2ᚖcountersignᚋsqlcᚐOrder(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ReturnPaymentPayload_order(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReturnPaymentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Order(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReturnPaymentPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.ReturnPaymentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReturnPaymentPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReturnPaymentPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReturnPaymentPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _ReturnPaymentPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReturnPaymentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReturnPaymentPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []domain.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕcountersignᚋinternalᚋdomainᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReturnPaymentPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReturnPaymentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -2512,6 +2709,69 @@ func (ec *executionContext) unmarshalInputCancelOrderInput(ctx context.Context, 
 func UnmarshalCancelOrderInput(ctx context.Context, raw any) (ordering.CancelOrderInput, error) {
 	var out ordering.CancelOrderInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "CancelOrderInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputClearAttentionInput(ctx context.Context, obj any) (ordering.ClearAttentionInput, error) {
+	var it ordering.ClearAttentionInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"orderId", "note", "version", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "orderId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("orderId"))
+			data, err := ec.unmarshalNID2countersignᚋinternalᚋdomainᚐOrderID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OrderID = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		case "version":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("version"))
+			data, err := ec.unmarshalOString2ᚖcountersignᚋinternalᚋdomainᚐVersion(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Version = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalClearAttentionInput unmarshals raw into the ClearAttentionInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalClearAttentionInput(ctx context.Context, raw any) (ordering.ClearAttentionInput, error) {
+	var out ordering.ClearAttentionInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ClearAttentionInput", raw, &out)
 	return out, err
 }
 
@@ -2858,6 +3118,69 @@ func UnmarshalRetryPaymentInput(ctx context.Context, raw any) (ordering.RetryPay
 	return out, err
 }
 
+func (ec *executionContext) unmarshalInputReturnPaymentInput(ctx context.Context, obj any) (ordering.ReturnPaymentInput, error) {
+	var it ordering.ReturnPaymentInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"orderId", "providerPaymentId", "version", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "orderId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("orderId"))
+			data, err := ec.unmarshalNID2countersignᚋinternalᚋdomainᚐOrderID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OrderID = data
+		case "providerPaymentId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("providerPaymentId"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProviderPaymentID = data
+		case "version":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("version"))
+			data, err := ec.unmarshalOString2ᚖcountersignᚋinternalᚋdomainᚐVersion(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Version = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalReturnPaymentInput unmarshals raw into the ReturnPaymentInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalReturnPaymentInput(ctx context.Context, raw any) (ordering.ReturnPaymentInput, error) {
+	var out ordering.ReturnPaymentInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReturnPaymentInput", raw, &out)
+	return out, err
+}
+
 // endregion **************************** input.gotpl *****************************
 
 // region    ************************** interface.gotpl ***************************
@@ -2937,6 +3260,49 @@ func (ec *executionContext) _Capture(ctx context.Context, sel ast.SelectionSet, 
 			}
 		case "capturedAt":
 			out.Values[i] = ec._Capture_capturedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var clearAttentionPayloadImplementors = []string{"ClearAttentionPayload"}
+
+func (ec *executionContext) _ClearAttentionPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ClearAttentionPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, clearAttentionPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ClearAttentionPayload")
+		case "order":
+			out.Values[i] = ec._ClearAttentionPayload_order(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._ClearAttentionPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ClearAttentionPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -3679,6 +4045,11 @@ func (ec *executionContext) _Refund(ctx context.Context, sel ast.SelectionSet, o
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "providerPaymentId":
+			out.Values[i] = ec._Refund_providerPaymentId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "amount":
 			out.Values[i] = ec._Refund_amount(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -3802,6 +4173,49 @@ func (ec *executionContext) _RetryPaymentPayload(ctx context.Context, sel ast.Se
 	return out
 }
 
+var returnPaymentPayloadImplementors = []string{"ReturnPaymentPayload"}
+
+func (ec *executionContext) _ReturnPaymentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReturnPaymentPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, returnPaymentPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReturnPaymentPayload")
+		case "order":
+			out.Values[i] = ec._ReturnPaymentPayload_order(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._ReturnPaymentPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReturnPaymentPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
@@ -3832,6 +4246,11 @@ func (ec *executionContext) marshalNCaptureState2countersignᚋinternalᚋdomain
 		graphql.AddInvalidNullFromMarshaler(ctx, "CaptureState!")
 	}
 	return res
+}
+
+func (ec *executionContext) unmarshalNClearAttentionInput2countersignᚋinternalᚋorderingᚐClearAttentionInput(ctx context.Context, v any) (ordering.ClearAttentionInput, error) {
+	res, err := ec.unmarshalInputClearAttentionInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalNFulfillOrderInput2countersignᚋinternalᚋorderingᚐFulfillOrderInput(ctx context.Context, v any) (ordering.FulfillOrderInput, error) {
@@ -4063,6 +4482,11 @@ func (ec *executionContext) unmarshalNRetryPaymentInput2countersignᚋinternal�
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNReturnPaymentInput2countersignᚋinternalᚋorderingᚐReturnPaymentInput(ctx context.Context, v any) (ordering.ReturnPaymentInput, error) {
+	res, err := ec.unmarshalInputReturnPaymentInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalOCancelOrderPayload2ᚖcountersignᚋgraphᚋmodelᚐCancelOrderPayload(ctx context.Context, sel ast.SelectionSet, v *model.CancelOrderPayload) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -4087,6 +4511,13 @@ func (ec *executionContext) marshalOCapture2ᚕᚖcountersignᚋsqlcᚐCapture�
 	}
 
 	return ret
+}
+
+func (ec *executionContext) marshalOClearAttentionPayload2ᚖcountersignᚋgraphᚋmodelᚐClearAttentionPayload(ctx context.Context, sel ast.SelectionSet, v *model.ClearAttentionPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ClearAttentionPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOFulfillOrderPayload2ᚖcountersignᚋgraphᚋmodelᚐFulfillOrderPayload(ctx context.Context, sel ast.SelectionSet, v *model.FulfillOrderPayload) graphql.Marshaler {
@@ -4233,6 +4664,13 @@ func (ec *executionContext) marshalORetryPaymentPayload2ᚖcountersignᚋgraph�
 		return graphql.Null
 	}
 	return ec._RetryPaymentPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOReturnPaymentPayload2ᚖcountersignᚋgraphᚋmodelᚐReturnPaymentPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReturnPaymentPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ReturnPaymentPayload(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

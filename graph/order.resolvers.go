@@ -41,6 +41,20 @@ func (r *mutationResolver) RefundOrder(ctx context.Context, input ordering.Refun
 	return &model.RefundOrderPayload{Order: out.Value, Replayed: out.Replayed, UserErrors: userErrors}, err
 }
 
+// ReturnPayment is the resolver for the returnPayment field.
+func (r *mutationResolver) ReturnPayment(ctx context.Context, input ordering.ReturnPaymentInput) (*model.ReturnPaymentPayload, error) {
+	out, err := r.Ordering.ReturnPayment(ctx, caller(ctx), input)
+	out, userErrors, err := answer(ctx, out, err)
+	return &model.ReturnPaymentPayload{Order: out.Value, Replayed: out.Replayed, UserErrors: userErrors}, err
+}
+
+// ClearAttention is the resolver for the clearAttention field.
+func (r *mutationResolver) ClearAttention(ctx context.Context, input ordering.ClearAttentionInput) (*model.ClearAttentionPayload, error) {
+	out, err := r.Ordering.ClearAttention(ctx, caller(ctx), input)
+	out, userErrors, err := answer(ctx, out, err)
+	return &model.ClearAttentionPayload{Order: out.Value, Replayed: out.Replayed, UserErrors: userErrors}, err
+}
+
 // RetryPayment is the resolver for the retryPayment field.
 func (r *mutationResolver) RetryPayment(ctx context.Context, input ordering.RetryPaymentInput) (*model.RetryPaymentPayload, error) {
 	out, err := r.Ordering.RetryPayment(ctx, caller(ctx), input)
@@ -113,6 +127,11 @@ func (r *queryResolver) Order(ctx context.Context, id string) (*sqlc.Order, erro
 // Orders is the resolver for the orders field.
 func (r *queryResolver) Orders(ctx context.Context, filter *ordering.OrderFilter, first *int32, after *string, last *int32, before *string) (*model.OrderConnection, error) {
 	return r.orders(ctx, filter, window{first, after, last, before})
+}
+
+// OrdersToLookAt is the resolver for the ordersToLookAt field.
+func (r *queryResolver) OrdersToLookAt(ctx context.Context, first *int32, after *string, last *int32, before *string) (*model.OrderConnection, error) {
+	return r.ordersToLookAt(ctx, window{first, after, last, before})
 }
 
 // PaymentEvents is the resolver for the paymentEvents field.

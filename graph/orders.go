@@ -65,6 +65,16 @@ func (r *Resolver) orders(ctx context.Context, f *ordering.OrderFilter, w window
 	return orderConnection(ctx, w, page), err
 }
 
+// ordersToLookAt are those that a person has to look at, in order of creation.
+func (r *Resolver) ordersToLookAt(ctx context.Context, w window) (*model.OrderConnection, error) {
+	req, err := request(orderKeys, w)
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.Ordering.ListToLookAt(ctx, caller(ctx), req)
+	return orderConnection(ctx, w, page), err
+}
+
 // ordersOf are the customers' lists, in order of creation.
 func (r *Resolver) ordersOf(ctx context.Context, customers []*sqlc.Customer, w window) ([]*model.OrderConnection, error) {
 	return pagesOf(ctx, customers, orderKeys, w, r.Ordering.OrdersOf, func(page paging.Page[*sqlc.Order]) *model.OrderConnection {

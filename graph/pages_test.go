@@ -48,6 +48,7 @@ func (a *archive) longLists() []longList {
 		filtered("orders of a customer", "orders", one, false),
 		filtered("orders of a customer and a status", "orders", one+", status: PAID", false),
 		filtered("orders of a customer and a rare status", "orders", one+", status: CANCELLED", true),
+		{"orders to look at", `{ ordersToLookAt` + page, "ordersToLookAt", false},
 		{"settlements", `{ settlements` + page, "settlements", false},
 		filtered("settlements of a customer", "settlements", one, false),
 		filtered("settlements of a key", "settlements", key, false),

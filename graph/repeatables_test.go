@@ -71,6 +71,16 @@ var repeatables = []repeatable{
 		func(n *tenant) vars { return vars{"orderId": n.orderID, "amountMinor": 950} }, func(n *tenant) vars { return vars{"orderId": n.orderID} }, "ord_ 950",
 	},
 	{
+		"returnPayment", "ReturnPaymentInput", "order",
+		func(n *tenant) vars { return vars{"orderId": n.orderID, "providerPaymentId": secondPayment} },
+		func(n *tenant) vars { return vars{"orderId": n.orderID, "providerPaymentId": "another"} }, "ord_ " + secondPayment,
+	},
+	{
+		"clearAttention", "ClearAttentionInput", "order",
+		func(n *tenant) vars { return vars{"orderId": n.neighbourOrderID, "note": "Called them"} },
+		func(n *tenant) vars { return vars{"orderId": n.neighbourOrderID, "note": "Wrote them"} }, "ord_ Called",
+	},
+	{
 		"retryPayment", "RetryPaymentInput", "order",
 		func(n *tenant) vars { return vars{"orderId": n.neighbourOrderID, "paymentMethod": "sim_declined"} },
 		func(n *tenant) vars { return vars{"orderId": n.neighbourOrderID} }, "ord_ sim_ declined",

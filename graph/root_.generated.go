@@ -146,6 +146,12 @@ type ComplexityRoot struct {
 		State             func(childComplexity int) int
 	}
 
+	ClearAttentionPayload struct {
+		Order      func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
 	CreateAccessTokenPayload struct {
 		AccessToken func(childComplexity int) int
 		Replayed    func(childComplexity int) int
@@ -436,6 +442,7 @@ type ComplexityRoot struct {
 	Mutation struct {
 		AllocateInvoice        func(childComplexity int, input invoicing.AllocateInvoiceInput) int
 		CancelOrder            func(childComplexity int, input ordering.CancelOrderInput) int
+		ClearAttention         func(childComplexity int, input ordering.ClearAttentionInput) int
 		CreateAPIKey           func(childComplexity int, input metering.CreateAPIKeyInput) int
 		CreateAccessToken      func(childComplexity int, input auth.CreateAccessTokenInput) int
 		CreateCustomer         func(childComplexity int, input invoicing.CreateCustomerInput) int
@@ -455,6 +462,7 @@ type ComplexityRoot struct {
 		RemoveBillingExemption func(childComplexity int, input metering.RemoveBillingExemptionInput) int
 		ResyncSeries           func(childComplexity int, input invoicing.ResyncSeriesInput) int
 		RetryPayment           func(childComplexity int, input ordering.RetryPaymentInput) int
+		ReturnPayment          func(childComplexity int, input ordering.ReturnPaymentInput) int
 		RevokeAPIKey           func(childComplexity int, input metering.RevokeAPIKeyInput) int
 		RevokeAccessToken      func(childComplexity int, input auth.RevokeAccessTokenInput) int
 		RotateAccessToken      func(childComplexity int, input auth.RotateAccessTokenInput) int
@@ -647,6 +655,7 @@ type ComplexityRoot struct {
 		Nodes             func(childComplexity int, ids []string) int
 		Order             func(childComplexity int, id string) int
 		Orders            func(childComplexity int, filter *ordering.OrderFilter, first *int32, after *string, last *int32, before *string) int
+		OrdersToLookAt    func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		PaymentEvents     func(childComplexity int, first *int32, after *string, last *int32, before *string) int
 		Product           func(childComplexity int, id string) int
 		Products          func(childComplexity int, filter *ordering.ProductFilter, first *int32, after *string, last *int32, before *string) int
@@ -671,11 +680,12 @@ type ComplexityRoot struct {
 	}
 
 	Refund struct {
-		Amount           func(childComplexity int) int
-		CreatedAt        func(childComplexity int) int
-		ID               func(childComplexity int) int
-		ProviderRefundID func(childComplexity int) int
-		Status           func(childComplexity int) int
+		Amount            func(childComplexity int) int
+		CreatedAt         func(childComplexity int) int
+		ID                func(childComplexity int) int
+		ProviderPaymentID func(childComplexity int) int
+		ProviderRefundID  func(childComplexity int) int
+		Status            func(childComplexity int) int
 	}
 
 	RefundOrderPayload struct {
@@ -697,6 +707,12 @@ type ComplexityRoot struct {
 	}
 
 	RetryPaymentPayload struct {
+		Order      func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
+	}
+
+	ReturnPaymentPayload struct {
 		Order      func(childComplexity int) int
 		Replayed   func(childComplexity int) int
 		UserErrors func(childComplexity int) int
@@ -1304,6 +1320,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Capture.State(childComplexity), true
+
+	case "ClearAttentionPayload.order":
+		if e.ComplexityRoot.ClearAttentionPayload.Order == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClearAttentionPayload.Order(childComplexity), true
+	case "ClearAttentionPayload.replayed":
+		if e.ComplexityRoot.ClearAttentionPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClearAttentionPayload.Replayed(childComplexity), true
+	case "ClearAttentionPayload.userErrors":
+		if e.ComplexityRoot.ClearAttentionPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ClearAttentionPayload.UserErrors(childComplexity), true
 
 	case "CreateAccessTokenPayload.accessToken":
 		if e.ComplexityRoot.CreateAccessTokenPayload.AccessToken == nil {
@@ -2489,6 +2524,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CancelOrder(childComplexity, args["input"].(ordering.CancelOrderInput)), true
+	case "Mutation.clearAttention":
+		if e.ComplexityRoot.Mutation.ClearAttention == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_clearAttention_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ClearAttention(childComplexity, args["input"].(ordering.ClearAttentionInput)), true
 	case "Mutation.createApiKey":
 		if e.ComplexityRoot.Mutation.CreateAPIKey == nil {
 			break
@@ -2698,6 +2744,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RetryPayment(childComplexity, args["input"].(ordering.RetryPaymentInput)), true
+	case "Mutation.returnPayment":
+		if e.ComplexityRoot.Mutation.ReturnPayment == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_returnPayment_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ReturnPayment(childComplexity, args["input"].(ordering.ReturnPaymentInput)), true
 	case "Mutation.revokeApiKey":
 		if e.ComplexityRoot.Mutation.RevokeAPIKey == nil {
 			break
@@ -3592,6 +3649,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Orders(childComplexity, args["filter"].(*ordering.OrderFilter), args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
+	case "Query.ordersToLookAt":
+		if e.ComplexityRoot.Query.OrdersToLookAt == nil {
+			break
+		}
+
+		args, err := ec.field_Query_ordersToLookAt_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.OrdersToLookAt(childComplexity, args["first"].(*int32), args["after"].(*string), args["last"].(*int32), args["before"].(*string)), true
 	case "Query.paymentEvents":
 		if e.ComplexityRoot.Query.PaymentEvents == nil {
 			break
@@ -3738,6 +3806,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Refund.ID(childComplexity), true
+	case "Refund.providerPaymentId":
+		if e.ComplexityRoot.Refund.ProviderPaymentID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Refund.ProviderPaymentID(childComplexity), true
 	case "Refund.providerRefundId":
 		if e.ComplexityRoot.Refund.ProviderRefundID == nil {
 			break
@@ -3826,6 +3900,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RetryPaymentPayload.UserErrors(childComplexity), true
+
+	case "ReturnPaymentPayload.order":
+		if e.ComplexityRoot.ReturnPaymentPayload.Order == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReturnPaymentPayload.Order(childComplexity), true
+	case "ReturnPaymentPayload.replayed":
+		if e.ComplexityRoot.ReturnPaymentPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReturnPaymentPayload.Replayed(childComplexity), true
+	case "ReturnPaymentPayload.userErrors":
+		if e.ComplexityRoot.ReturnPaymentPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReturnPaymentPayload.UserErrors(childComplexity), true
 
 	case "RevokeAccessTokenPayload.accessToken":
 		if e.ComplexityRoot.RevokeAccessTokenPayload.AccessToken == nil {
@@ -4688,6 +4781,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("AllocateInvoiceInput", ec.unmarshalInputAllocateInvoiceInput),
 			graphql.NewInputUnmarshaler("ApiKeyFilter", ec.unmarshalInputApiKeyFilter),
 			graphql.NewInputUnmarshaler("CancelOrderInput", ec.unmarshalInputCancelOrderInput),
+			graphql.NewInputUnmarshaler("ClearAttentionInput", ec.unmarshalInputClearAttentionInput),
 			graphql.NewInputUnmarshaler("CreateAccessTokenInput", ec.unmarshalInputCreateAccessTokenInput),
 			graphql.NewInputUnmarshaler("CreateApiKeyInput", ec.unmarshalInputCreateApiKeyInput),
 			graphql.NewInputUnmarshaler("CreateCustomerInput", ec.unmarshalInputCreateCustomerInput),
@@ -4715,6 +4809,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("RemoveBillingExemptionInput", ec.unmarshalInputRemoveBillingExemptionInput),
 			graphql.NewInputUnmarshaler("ResyncSeriesInput", ec.unmarshalInputResyncSeriesInput),
 			graphql.NewInputUnmarshaler("RetryPaymentInput", ec.unmarshalInputRetryPaymentInput),
+			graphql.NewInputUnmarshaler("ReturnPaymentInput", ec.unmarshalInputReturnPaymentInput),
 			graphql.NewInputUnmarshaler("RevokeAccessTokenInput", ec.unmarshalInputRevokeAccessTokenInput),
 			graphql.NewInputUnmarshaler("RevokeApiKeyInput", ec.unmarshalInputRevokeApiKeyInput),
 			graphql.NewInputUnmarshaler("RotateAccessTokenInput", ec.unmarshalInputRotateAccessTokenInput),
@@ -5018,6 +5113,18 @@ func (ec *executionContext) childFields_Capture(ctx context.Context, field graph
 		return ec.fieldContext_Capture_capturedAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Capture", field.Name)
+}
+
+func (ec *executionContext) childFields_ClearAttentionPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_ClearAttentionPayload_order(ctx, field)
+	case "replayed":
+		return ec.fieldContext_ClearAttentionPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ClearAttentionPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ClearAttentionPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateAccessTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5818,6 +5925,8 @@ func (ec *executionContext) childFields_Refund(ctx context.Context, field graphq
 	switch field.Name {
 	case "id":
 		return ec.fieldContext_Refund_id(ctx, field)
+	case "providerPaymentId":
+		return ec.fieldContext_Refund_providerPaymentId(ctx, field)
 	case "amount":
 		return ec.fieldContext_Refund_amount(ctx, field)
 	case "status":
@@ -5876,6 +5985,18 @@ func (ec *executionContext) childFields_RetryPaymentPayload(ctx context.Context,
 		return ec.fieldContext_RetryPaymentPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RetryPaymentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReturnPaymentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_ReturnPaymentPayload_order(ctx, field)
+	case "replayed":
+		return ec.fieldContext_ReturnPaymentPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReturnPaymentPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReturnPaymentPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_RevokeAccessTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -28,6 +28,7 @@ var rootArguments = map[string]func(t testing.TB, a *api, role string) string{
 	"products":          nothing,
 	"order":             id(func(n *tenant) string { return n.orderID }),
 	"orders":            nothing,
+	"ordersToLookAt":    nothing,
 	"paymentEvents":     nothing,
 	"apiKey":            id(func(n *tenant) string { return n.keyID }),
 	"apiKeys":           nothing,
@@ -66,6 +67,12 @@ var rootArguments = map[string]func(t testing.TB, a *api, role string) string{
 	},
 	"fulfillOrder": move(payment.SimOK, ""),
 	"refundOrder":  move(payment.SimOK, ""),
+	"returnPayment": func(_ testing.TB, a *api, _ string) string {
+		return fmt.Sprintf(`(input: {orderId: %q, providerPaymentId: %q})`, a.demo.orderID, secondPayment)
+	},
+	"clearAttention": func(_ testing.TB, a *api, _ string) string {
+		return fmt.Sprintf(`(input: {orderId: %q, note: "x"})`, a.demo.neighbourOrderID)
+	},
 	"cancelOrder":  move(payment.SimDeclined, ""),
 	"retryPayment": move(payment.SimDeclined, `, paymentMethod: "sim_ok"`),
 	"createApiKey": func(_ testing.TB, a *api, _ string) string {

@@ -23,7 +23,7 @@ type tenant struct {
 	neighbourInvoiceID       string // of neighbourID
 	productID, retiredID     string // one for sale, one that is not any more
 	productVersion           string // of the one for sale, as it was made
-	orderID                  string // of customerID, paid
+	orderID                  string // of customerID, paid, and paid once more, which is a refund due
 	neighbourOrderID         string // of neighbourID, not paid: its payment was declined
 	keyID, neighbourKeyID    string // of customerID and of neighbourID, in use
 	settlementID             string // of customerID, of a revoked key that was not used
@@ -34,6 +34,9 @@ type tenant struct {
 	draftID                  string // of customerID; not from the start
 	monthlySeriesID          string // imported month by month; not from the start
 }
+
+// secondPayment is the provider's id of the payment of each tenant's order that is a refund due.
+const secondPayment = "twice"
 
 func (a *api) newTenant(t testing.TB, tokens *auth.Tokens, handle string) *tenant {
 	t.Helper()
@@ -86,6 +89,10 @@ func (a *api) newTenant(t testing.TB, tokens *auth.Tokens, handle string) *tenan
 	out.productVersion = domain.FormatTime(testdb.Scan[time.Time](t, a.db, `SELECT updated_at FROM products WHERE tenant_id = $1 AND sku = 'set'`, made.ID))
 	a.db.Exec(t, `UPDATE products SET active = false WHERE tenant_id = $1 AND sku = 'board'`, made.ID)
 	out.orderID = a.order(t, out, out.customerID, payment.SimOK, out.productID)
+	a.db.Exec(t, `INSERT INTO captures (tenant_id, provider, provider_payment_id, order_id, amount_minor, currency, state, captured_at, updated_at)
+		SELECT tenant_id, provider, $2, order_id, amount_minor, currency, 'REFUND_DUE', captured_at, updated_at FROM captures WHERE order_id = $1`,
+		parse[domain.OrderID](t, out.orderID), secondPayment)
+	a.db.Exec(t, `UPDATE orders SET attention = 'a payment is to be given back' WHERE id = $1`, parse[domain.OrderID](t, out.orderID))
 	out.neighbourOrderID = a.order(t, out, out.neighbourID, payment.SimDeclined, out.productID)
 	out.neighbourInvoiceVersion = domain.FormatTime(testdb.Scan[time.Time](t, a.db, `SELECT updated_at FROM invoices WHERE tenant_id = $1 AND customer_id = $2`, made.ID, neighbour))
 	out.customerVersion = domain.FormatTime(testdb.Scan[time.Time](t, a.db, `SELECT updated_at FROM customers WHERE id = $1`, customer))
@@ -156,6 +163,7 @@ func (a *api) fill(t *testing.T, of *tenant, n int) {
 		}
 		a.receive(t, payment.Event{ID: fmt.Sprintf("evt-%04d", i), Reference: of.orderID, Fact: domain.Fact{Kind: domain.FactFailed, PaymentID: "late"}})
 	}
+	a.db.Exec(t, `UPDATE orders SET attention = 'x' WHERE customer_id = $1 AND attention IS NULL`, customer)
 	of.monthlySeriesID = a.monthly(t, of, "MONTHLY", n).String()
 	// Several come at one moment.
 	a.db.Exec(t, `UPDATE ops.payment_events SET received_at = date_trunc('second', received_at)`)

@@ -36,9 +36,12 @@ var idQueries = map[string]struct{ kinds, query string }{
 		{ order { id } replayed userErrors { message code path } } }`},
 	"UpdateProductInput.productId": {"prd", `mutation { updateProduct(input: {productId: "<id>", version: "2026-01-01T00:00:00.000000Z", name: "x"})
 		{ product { id } replayed userErrors { message code path } } }`},
-	"FulfillOrderInput.orderId":        {"ord", `mutation { fulfillOrder(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
-	"CancelOrderInput.orderId":         {"ord", `mutation { cancelOrder(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
-	"RefundOrderInput.orderId":         {"ord", `mutation { refundOrder(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
+	"FulfillOrderInput.orderId": {"ord", `mutation { fulfillOrder(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
+	"CancelOrderInput.orderId":  {"ord", `mutation { cancelOrder(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
+	"RefundOrderInput.orderId":  {"ord", `mutation { refundOrder(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
+	"ReturnPaymentInput.orderId": {"ord", `mutation { returnPayment(input: {orderId: "<id>", providerPaymentId: "` + secondPayment + `"})
+		{ order { id } replayed userErrors { message code path } } }`},
+	"ClearAttentionInput.orderId":      {"ord", `mutation { clearAttention(input: {orderId: "<id>", note: "x"}) { order { id } replayed userErrors { message code path } } }`},
 	"Query.apiKey.id":                  {"key", `{ apiKey(id: "<id>") { id name customer { name } settlements { id } } }`},
 	"Query.settlement.id":              {"set", `{ settlement(id: "<id>") { id outcome apiKey { id } receipt { result } } }`},
 	"ApiKeyFilter.customerId":          {"cus", `{ apiKeys(filter: {customerId: "<id>"}) { nodes { id } edges { cursor } pageInfo { hasNextPage startCursor } } }`},

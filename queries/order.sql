@@ -47,6 +47,19 @@ WHERE tenant_id = @tenant_id AND id > @after_id AND id < @before_id
 ORDER BY id DESC
 LIMIT @row_limit;
 
+-- name: ListOrdersToLookAt :many
+-- Those that a person has to look at, in order of creation, from the partial index.
+SELECT * FROM orders
+WHERE tenant_id = @tenant_id AND attention IS NOT NULL AND id > @after_id AND id < @before_id
+ORDER BY id
+LIMIT @row_limit;
+
+-- name: ListOrdersToLookAtBackward :many
+SELECT * FROM orders
+WHERE tenant_id = @tenant_id AND attention IS NOT NULL AND id > @after_id AND id < @before_id
+ORDER BY id DESC
+LIMIT @row_limit;
+
 -- name: ListOrdersOfStatus :many
 SELECT * FROM orders
 WHERE tenant_id = @tenant_id AND (status, tenant_id, id) > (@status::text, @tenant_id, @after_id::uuid)
@@ -128,7 +141,8 @@ SELECT * FROM orders WHERE tenant_id = @tenant_id AND id = @id FOR NO KEY UPDATE
 -- The guarded update of every move: the statuses it may start from, and the version it was decided
 -- on. No row means that somebody else moved the order since it was read: read it again.
 UPDATE orders
-SET status = @to_status, refunded_minor = @refunded_minor, attention = coalesce(sqlc.narg('attention'), attention),
+SET status = @to_status, refunded_minor = @refunded_minor,
+    attention = CASE WHEN @clears_attention::boolean THEN NULL ELSE coalesce(sqlc.narg('attention'), attention) END,
     updated_at = @next_version,
     paid_at = CASE WHEN @to_status = 'PAID' THEN coalesce(paid_at, @moved_at::timestamptz) ELSE paid_at END,
     fulfilled_at = CASE WHEN @to_status = 'FULFILLED' THEN coalesce(fulfilled_at, @moved_at::timestamptz) ELSE fulfilled_at END,

@@ -69,15 +69,19 @@ WHERE tenant_id = @tenant_id AND id = @id AND status = 'PENDING'
 RETURNING *;
 
 -- name: ListRefunds :many
-SELECT * FROM refunds
-WHERE tenant_id = @tenant_id AND order_id = ANY(sqlc.slice('order_ids'))
-ORDER BY order_id, id;
+-- Each in the currency of the payment that it gives back, which need not be the order's.
+SELECT sqlc.embed(r), c.currency FROM refunds r
+JOIN captures c ON c.tenant_id = r.tenant_id AND c.provider = r.provider AND c.provider_payment_id = r.provider_payment_id
+WHERE r.tenant_id = @tenant_id AND r.order_id = ANY(sqlc.slice('order_ids'))
+ORDER BY r.order_id, r.id;
 
 -- name: FindRefundOfProvider :one
 SELECT * FROM refunds
 WHERE tenant_id = @tenant_id AND provider = @provider AND provider_refund_id = @provider_refund_id::text;
 
 -- name: EveryPendingRefund :many
-SELECT * FROM refunds WHERE status = 'PENDING' AND created_at < @before AND id > @after_id
-ORDER BY id
+SELECT sqlc.embed(r), c.currency FROM refunds r
+JOIN captures c ON c.tenant_id = r.tenant_id AND c.provider = r.provider AND c.provider_payment_id = r.provider_payment_id
+WHERE r.status = 'PENDING' AND r.created_at < @before AND r.id > @after_id
+ORDER BY r.id
 LIMIT @row_limit;

@@ -538,10 +538,10 @@ LEFT JOIN applied a ON a.tenant_id = o.tenant_id AND a.order_id = o.id
 WHERE (o.paid_at IS NOT NULL) <> (a.captures IS NOT NULL) OR a.captures > 1 OR a.amount_minor <> o.total_minor OR a.currency <> o.currency
 
 UNION ALL
-SELECT 'CAPTURE_ACCOUNTED_FOR', o.tenant_id, ARRAY['ord'], ARRAY[o.id], format('the capture %s is flagged, and nobody is asked to look', c.provider_payment_id)
+SELECT 'CAPTURE_ACCOUNTED_FOR', o.tenant_id, ARRAY['ord'], ARRAY[o.id], format('the capture %s is %s, and nobody is asked to look', c.provider_payment_id, c.state)
 FROM these o
 JOIN captures c ON c.tenant_id = o.tenant_id AND c.order_id = o.id
-WHERE c.state = 'FLAGGED' AND o.attention IS NULL
+WHERE c.state IN ('FLAGGED', 'REFUND_DUE') AND c.amount_minor > 0 AND o.attention IS NULL
 
 UNION ALL
 SELECT 'CAPTURE_ACCOUNTED_FOR', o.tenant_id, ARRAY['ord'], ARRAY[o.id],

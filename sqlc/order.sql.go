@@ -883,6 +883,123 @@ func (q *Queries) ListOrdersOfStatusBackward(ctx context.Context, arg ListOrders
 	return items, nil
 }
 
+const listOrdersToLookAt = `-- name: ListOrdersToLookAt :many
+SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
+WHERE tenant_id = $1 AND attention IS NOT NULL AND id > $2 AND id < $3
+ORDER BY id
+LIMIT $4
+`
+
+type ListOrdersToLookAtParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.OrderID
+	BeforeID domain.OrderID
+	RowLimit int32
+}
+
+// Those that a person has to look at, in order of creation, from the partial index.
+func (q *Queries) ListOrdersToLookAt(ctx context.Context, arg ListOrdersToLookAtParams) ([]*Order, error) {
+	rows, err := q.db.Query(ctx, listOrdersToLookAt,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Order{}
+	for rows.Next() {
+		var i Order
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.IdempotencyKey,
+			&i.Status,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RefundedMinor,
+			&i.Attention,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.PaidAt,
+			&i.FulfilledAt,
+			&i.CancelledAt,
+			&i.RefundedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOrdersToLookAtBackward = `-- name: ListOrdersToLookAtBackward :many
+SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders
+WHERE tenant_id = $1 AND attention IS NOT NULL AND id > $2 AND id < $3
+ORDER BY id DESC
+LIMIT $4
+`
+
+type ListOrdersToLookAtBackwardParams struct {
+	TenantID domain.TenantID
+	AfterID  domain.OrderID
+	BeforeID domain.OrderID
+	RowLimit int32
+}
+
+func (q *Queries) ListOrdersToLookAtBackward(ctx context.Context, arg ListOrdersToLookAtBackwardParams) ([]*Order, error) {
+	rows, err := q.db.Query(ctx, listOrdersToLookAtBackward,
+		arg.TenantID,
+		arg.AfterID,
+		arg.BeforeID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Order{}
+	for rows.Next() {
+		var i Order
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.CustomerID,
+			&i.IdempotencyKey,
+			&i.Status,
+			&i.Currency,
+			&i.TotalMinor,
+			&i.RefundedMinor,
+			&i.Attention,
+			&i.OperationID,
+			&i.OperationFingerprint,
+			&i.CreatedBy,
+			&i.CreatedAt,
+			&i.PaidAt,
+			&i.FulfilledAt,
+			&i.CancelledAt,
+			&i.RefundedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const lockOrder = `-- name: LockOrder :one
 SELECT tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at FROM orders WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE
 `
@@ -922,20 +1039,22 @@ func (q *Queries) LockOrder(ctx context.Context, arg LockOrderParams) (*Order, e
 
 const moveOrder = `-- name: MoveOrder :one
 UPDATE orders
-SET status = $1, refunded_minor = $2, attention = coalesce($3, attention),
-    updated_at = $4,
-    paid_at = CASE WHEN $1 = 'PAID' THEN coalesce(paid_at, $5::timestamptz) ELSE paid_at END,
-    fulfilled_at = CASE WHEN $1 = 'FULFILLED' THEN coalesce(fulfilled_at, $5::timestamptz) ELSE fulfilled_at END,
-    cancelled_at = CASE WHEN $1 = 'CANCELLED' THEN coalesce(cancelled_at, $5::timestamptz) ELSE cancelled_at END,
-    refunded_at = CASE WHEN $1 = 'REFUNDED' THEN coalesce(refunded_at, $5::timestamptz) ELSE refunded_at END
-WHERE tenant_id = $6 AND id = $7
-  AND status = ANY($8) AND updated_at = $9
+SET status = $1, refunded_minor = $2,
+    attention = CASE WHEN $3::boolean THEN NULL ELSE coalesce($4, attention) END,
+    updated_at = $5,
+    paid_at = CASE WHEN $1 = 'PAID' THEN coalesce(paid_at, $6::timestamptz) ELSE paid_at END,
+    fulfilled_at = CASE WHEN $1 = 'FULFILLED' THEN coalesce(fulfilled_at, $6::timestamptz) ELSE fulfilled_at END,
+    cancelled_at = CASE WHEN $1 = 'CANCELLED' THEN coalesce(cancelled_at, $6::timestamptz) ELSE cancelled_at END,
+    refunded_at = CASE WHEN $1 = 'REFUNDED' THEN coalesce(refunded_at, $6::timestamptz) ELSE refunded_at END
+WHERE tenant_id = $7 AND id = $8
+  AND status = ANY($9) AND updated_at = $10
 RETURNING tenant_id, id, customer_id, idempotency_key, status, currency, total_minor, refunded_minor, attention, operation_id, operation_fingerprint, created_by, created_at, paid_at, fulfilled_at, cancelled_at, refunded_at, updated_at
 `
 
 type MoveOrderParams struct {
 	ToStatus          domain.OrderStatus
 	RefundedMinor     domain.Cents
+	ClearsAttention   bool
 	Attention         *string
 	NextVersion       domain.Version
 	MovedAt           time.Time
@@ -951,6 +1070,7 @@ func (q *Queries) MoveOrder(ctx context.Context, arg MoveOrderParams) (*Order, e
 	row := q.db.QueryRow(ctx, moveOrder,
 		arg.ToStatus,
 		arg.RefundedMinor,
+		arg.ClearsAttention,
 		arg.Attention,
 		arg.NextVersion,
 		arg.MovedAt,

@@ -194,8 +194,10 @@ func (q *Queries) EveryPendingAttempt(ctx context.Context, arg EveryPendingAttem
 }
 
 const everyPendingRefund = `-- name: EveryPendingRefund :many
-SELECT tenant_id, id, order_id, provider, provider_payment_id, provider_refund_id, amount_minor, status, failure, created_at, ended_at, updated_at FROM refunds WHERE status = 'PENDING' AND created_at < $1 AND id > $2
-ORDER BY id
+SELECT r.tenant_id, r.id, r.order_id, r.provider, r.provider_payment_id, r.provider_refund_id, r.amount_minor, r.status, r.failure, r.created_at, r.ended_at, r.updated_at, c.currency FROM refunds r
+JOIN captures c ON c.tenant_id = r.tenant_id AND c.provider = r.provider AND c.provider_payment_id = r.provider_payment_id
+WHERE r.status = 'PENDING' AND r.created_at < $1 AND r.id > $2
+ORDER BY r.id
 LIMIT $3
 `
 
@@ -205,28 +207,34 @@ type EveryPendingRefundParams struct {
 	RowLimit int32
 }
 
-func (q *Queries) EveryPendingRefund(ctx context.Context, arg EveryPendingRefundParams) ([]*Refund, error) {
+type EveryPendingRefundRow struct {
+	Refund   Refund
+	Currency domain.CurrencyCode
+}
+
+func (q *Queries) EveryPendingRefund(ctx context.Context, arg EveryPendingRefundParams) ([]*EveryPendingRefundRow, error) {
 	rows, err := q.db.Query(ctx, everyPendingRefund, arg.Before, arg.AfterID, arg.RowLimit)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []*Refund{}
+	items := []*EveryPendingRefundRow{}
 	for rows.Next() {
-		var i Refund
+		var i EveryPendingRefundRow
 		if err := rows.Scan(
-			&i.TenantID,
-			&i.ID,
-			&i.OrderID,
-			&i.Provider,
-			&i.ProviderPaymentID,
-			&i.ProviderRefundID,
-			&i.AmountMinor,
-			&i.Status,
-			&i.Failure,
-			&i.CreatedAt,
-			&i.EndedAt,
-			&i.UpdatedAt,
+			&i.Refund.TenantID,
+			&i.Refund.ID,
+			&i.Refund.OrderID,
+			&i.Refund.Provider,
+			&i.Refund.ProviderPaymentID,
+			&i.Refund.ProviderRefundID,
+			&i.Refund.AmountMinor,
+			&i.Refund.Status,
+			&i.Refund.Failure,
+			&i.Refund.CreatedAt,
+			&i.Refund.EndedAt,
+			&i.Refund.UpdatedAt,
+			&i.Currency,
 		); err != nil {
 			return nil, err
 		}
@@ -505,9 +513,10 @@ func (q *Queries) ListPaymentAttempts(ctx context.Context, arg ListPaymentAttemp
 }
 
 const listRefunds = `-- name: ListRefunds :many
-SELECT tenant_id, id, order_id, provider, provider_payment_id, provider_refund_id, amount_minor, status, failure, created_at, ended_at, updated_at FROM refunds
-WHERE tenant_id = $1 AND order_id = ANY($2)
-ORDER BY order_id, id
+SELECT r.tenant_id, r.id, r.order_id, r.provider, r.provider_payment_id, r.provider_refund_id, r.amount_minor, r.status, r.failure, r.created_at, r.ended_at, r.updated_at, c.currency FROM refunds r
+JOIN captures c ON c.tenant_id = r.tenant_id AND c.provider = r.provider AND c.provider_payment_id = r.provider_payment_id
+WHERE r.tenant_id = $1 AND r.order_id = ANY($2)
+ORDER BY r.order_id, r.id
 `
 
 type ListRefundsParams struct {
@@ -515,28 +524,35 @@ type ListRefundsParams struct {
 	OrderIds []domain.OrderID
 }
 
-func (q *Queries) ListRefunds(ctx context.Context, arg ListRefundsParams) ([]*Refund, error) {
+type ListRefundsRow struct {
+	Refund   Refund
+	Currency domain.CurrencyCode
+}
+
+// Each in the currency of the payment that it gives back, which need not be the order's.
+func (q *Queries) ListRefunds(ctx context.Context, arg ListRefundsParams) ([]*ListRefundsRow, error) {
 	rows, err := q.db.Query(ctx, listRefunds, arg.TenantID, arg.OrderIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []*Refund{}
+	items := []*ListRefundsRow{}
 	for rows.Next() {
-		var i Refund
+		var i ListRefundsRow
 		if err := rows.Scan(
-			&i.TenantID,
-			&i.ID,
-			&i.OrderID,
-			&i.Provider,
-			&i.ProviderPaymentID,
-			&i.ProviderRefundID,
-			&i.AmountMinor,
-			&i.Status,
-			&i.Failure,
-			&i.CreatedAt,
-			&i.EndedAt,
-			&i.UpdatedAt,
+			&i.Refund.TenantID,
+			&i.Refund.ID,
+			&i.Refund.OrderID,
+			&i.Refund.Provider,
+			&i.Refund.ProviderPaymentID,
+			&i.Refund.ProviderRefundID,
+			&i.Refund.AmountMinor,
+			&i.Refund.Status,
+			&i.Refund.Failure,
+			&i.Refund.CreatedAt,
+			&i.Refund.EndedAt,
+			&i.Refund.UpdatedAt,
+			&i.Currency,
 		); err != nil {
 			return nil, err
 		}

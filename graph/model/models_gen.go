@@ -64,6 +64,16 @@ type CancelOrderPayload struct {
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
+// The order, or why a person still has to look at it.
+type ClearAttentionPayload struct {
+	// The order.
+	Order *sqlc.Order `json:"order,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why a person still has to look at it.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
 // The token, or why there is none.
 type CreateAccessTokenPayload struct {
 	// The token.
@@ -404,6 +414,16 @@ type RetryPaymentPayload struct {
 	// Whether an earlier request with the same idempotency key did the work.
 	Replayed bool `json:"replayed"`
 	// Why there is no new attempt.
+	UserErrors []domain.UserError `json:"userErrors"`
+}
+
+// The order, or why nothing is given back. A refund whose outcome is not known yet is no error: it is PENDING, and the reconciler asks again.
+type ReturnPaymentPayload struct {
+	// The order.
+	Order *sqlc.Order `json:"order,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why nothing is given back.
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 

@@ -29,6 +29,7 @@ var (
 	heading   = regexp.MustCompile(`(?m)^-- name: (\w+) :(\w+)$`)
 	comment   = regexp.MustCompile(`(?m)--.*$`)
 	parameter = regexp.MustCompile(`@(\w+)|sqlc\.(?:n?arg|slice)\('(\w+)'\)`)
+	embedded  = regexp.MustCompile(`sqlc\.embed\((\w+)\)`)
 )
 
 // statements takes a query file apart; comments are left out.
@@ -52,6 +53,7 @@ func callsOf(t *testing.T, conn *pgx.Conn, sql string) (calls []call) {
 	t.Helper()
 	ctx := context.Background()
 	numbers := map[string]string{}
+	sql = embedded.ReplaceAllString(sql, "$1.*")
 	sql = parameter.ReplaceAllStringFunc(sql, func(match string) string {
 		name := strings.Join(parameter.FindStringSubmatch(match)[1:], "")
 		if numbers[name] == "" {

@@ -27,6 +27,8 @@ type Demo struct {
 	Product  domain.ProductID
 	Orders   map[string]domain.OrderID // one to try each move on
 
+	SecondPayment string // the provider's id of one that an order was paid too much
+
 	ProductVersion, PersonVersion, SellerVersion time.Time
 
 	Token    domain.TokenID               // one to rotate and to revoke; zero where nobody made it
@@ -37,7 +39,7 @@ type Demo struct {
 }
 
 // Seed makes the demo tenant, once: asked again it finds what it made.
-func Seed(ctx context.Context, s *invoicing.Service, o *ordering.Service, m *metering.Service) (d Demo, err error) {
+func Seed(ctx context.Context, s *invoicing.Service, o *ordering.Service, m *metering.Service, p payment.Provider) (d Demo, err error) {
 	tenant, _, err := s.CreateTenant(ctx, Handle, "Demo")
 	if err != nil {
 		return d, err
@@ -70,7 +72,7 @@ func Seed(ctx context.Context, s *invoicing.Service, o *ordering.Service, m *met
 		Orders: map[string]domain.OrderID{}, ProductVersion: product.Value.UpdatedAt.Time,
 	}
 	for name, method := range map[string]string{
-		"fulfill": payment.SimOK, "refund": payment.SimOK, "cancel": payment.SimDeclined, "retry": payment.SimDeclined,
+		"fulfill": payment.SimOK, "refund": payment.SimOK, "return": payment.SimOK, "clear": payment.SimOK, "cancel": payment.SimDeclined, "retry": payment.SimDeclined,
 	} {
 		order, err := o.Place(ctx, caller, ordering.PlaceOrderInput{
 			IdempotencyKey: "demo to " + name, CustomerID: &d.Customer, PaymentMethod: &method,
@@ -81,7 +83,26 @@ func Seed(ctx context.Context, s *invoicing.Service, o *ordering.Service, m *met
 		}
 		d.Orders[name] = order.Value.ID
 	}
+	if err := d.seedAttention(ctx, o, p); err != nil {
+		return d, err
+	}
 	return d, d.seedUsage(ctx, caller, s, m)
+}
+
+// seedAttention has one order paid a second time, and reports of another what nobody understands.
+func (d *Demo) seedAttention(ctx context.Context, o *ordering.Service, p payment.Provider) error {
+	order, price := d.Orders["return"].String(), domain.Money{AmountMinor: 4950, Currency: "EUR"}
+	second, err := p.Charge(ctx, payment.Charge{Key: "demo to return", Reference: order, Method: payment.SimOK, Amount: price})
+	if err != nil {
+		return err
+	}
+	d.SecondPayment = second.ID
+	paid := domain.Fact{Kind: domain.FactPaid, PaymentID: second.ID, Amount: second.Amount}
+	if err := o.Receive(ctx, payment.Event{ID: "demo to return", Reference: order, Fact: paid}); err != nil {
+		return err
+	}
+	disputed := domain.Fact{Kind: "payment.disputed", PaymentID: "demo", Amount: price}
+	return o.Receive(ctx, payment.Event{ID: "demo to clear", Reference: d.Orders["clear"].String(), Fact: disputed})
 }
 
 // seedUsage makes keys, customers and invoices for the mutations of metering.

@@ -124,6 +124,8 @@ mutation IssueCreditNote($input: IssueCreditNoteInput!) {
 		move("FulfillOrder", "fulfillOrder", map[string]any{"orderId": d.Orders["fulfill"]}),
 		move("CancelOrder", "cancelOrder", map[string]any{"orderId": d.Orders["cancel"]}),
 		move("RefundOrder", "refundOrder", map[string]any{"orderId": d.Orders["refund"], "amountMinor": "950"}),
+		move("ReturnPayment", "returnPayment", map[string]any{"orderId": d.Orders["return"], "providerPaymentId": d.SecondPayment}),
+		move("ClearAttention", "clearAttention", map[string]any{"orderId": d.Orders["clear"], "note": "The provider has explained it"}),
 		move("RetryPayment", "retryPayment", map[string]any{"orderId": d.Orders["retry"], "paymentMethod": "sim_ok"}),
 		tab("CreateProduct", `# A SKU is taken once: run it again, and the answer is SKU_TAKEN.
 mutation CreateProduct($input: CreateProductInput!) {

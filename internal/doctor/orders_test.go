@@ -143,7 +143,7 @@ var orderDamages = []damage{
 	},
 	{
 		name: "what paid an order is to be given back",
-		sql:  []string{`UPDATE captures SET state = 'REFUND_DUE' WHERE order_id = @o1`},
+		sql:  []string{`UPDATE captures SET state = 'REFUND_DUE' WHERE order_id = @o1`, `UPDATE orders SET attention = 'x' WHERE id = @o1`},
 		want: []string{"CAPTURE_ACCOUNTED_FOR o1"}, says: "nothing paid it",
 	},
 	{
@@ -172,7 +172,13 @@ var orderDamages = []damage{
 		name: "a flagged capture that nobody looks at",
 		sql: []string{`INSERT INTO captures SELECT tenant_id, provider, 'flagged payment', @o2, 1, currency, 'FLAGGED', captured_at, updated_at
 			FROM captures WHERE order_id = @o1`},
-		want: []string{"CAPTURE_ACCOUNTED_FOR o2"}, says: "the capture flagged payment is flagged, and nobody is asked to look",
+		want: []string{"CAPTURE_ACCOUNTED_FOR o2"}, says: "the capture flagged payment is FLAGGED, and nobody is asked to look",
+	},
+	{
+		name: "a payment that is to be given back, and that nobody looks at",
+		sql: []string{`INSERT INTO captures SELECT tenant_id, provider, 'due payment', @o1, 1, currency, 'REFUND_DUE', captured_at, updated_at
+			FROM captures WHERE order_id = @o1`},
+		want: []string{"CAPTURE_ACCOUNTED_FOR o1"}, says: "the capture due payment is REFUND_DUE, and nobody is asked to look",
 	},
 	{
 		name: "a capture is said to be returned, and was not",
@@ -181,7 +187,7 @@ var orderDamages = []damage{
 	},
 	{
 		name: "a capture was returned, and is still to be given back",
-		sql:  []string{`UPDATE captures SET state = 'REFUND_DUE' WHERE order_id = @o5 AND state = 'RETURNED'`},
+		sql:  []string{`UPDATE captures SET state = 'REFUND_DUE' WHERE order_id = @o5 AND state = 'RETURNED'`, `UPDATE orders SET attention = 'x' WHERE id = @o5`},
 		want: []string{"CAPTURE_ACCOUNTED_FOR o5"}, says: "is REFUND_DUE, and 8001 of 8001 went back",
 	},
 

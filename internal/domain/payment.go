@@ -23,6 +23,9 @@ const (
 	CaptureReturned  CaptureState = "RETURNED"
 )
 
+// Owed says whether the money is to be given back, or waits for a person to say so.
+func (s CaptureState) Owed() bool { return s == CaptureRefundDue || s == CaptureFlagged }
+
 // RefundStatus is how far a refund has come. PENDING is unknown, as with an attempt.
 type RefundStatus string
 

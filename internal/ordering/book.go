@@ -43,7 +43,11 @@ func (b *book) read(ctx context.Context) (err error) {
 	if b.captures, err = b.tx.ListCaptures(ctx, sqlc.ListCapturesParams{TenantID: tenant, OrderIds: ids}); err != nil {
 		return err
 	}
-	b.refunds, err = b.tx.ListRefunds(ctx, sqlc.ListRefundsParams{TenantID: tenant, OrderIds: ids})
+	refunds, err := b.tx.ListRefunds(ctx, sqlc.ListRefundsParams{TenantID: tenant, OrderIds: ids})
+	b.refunds = b.refunds[:0]
+	for _, row := range refunds {
+		b.refunds = append(b.refunds, &row.Refund)
+	}
 	return err
 }
 
@@ -60,7 +64,7 @@ func (b *book) standing() domain.Standing {
 		switch {
 		case r.ProviderRefundID != nil:
 			s.Refunds[*r.ProviderRefundID] = true
-		case r.Status == domain.RefundPending:
+		case r.Status == domain.RefundPending && s.Captures[r.ProviderPaymentID] == domain.CaptureApplied:
 			s.Awaited[r.AmountMinor]++
 		}
 	}
@@ -115,8 +119,8 @@ func (b *book) apply(ctx context.Context, provider string, t told) (result strin
 		j = domain.Judgement{Flag: "the provider has said the same of another order"}
 	}
 	m := move{to: b.order.Status, refunded: b.order.RefundedMinor, op: t.op}
-	if j.Capture != "" {
-		m.event = "REFUND_DUE"
+	if j.Capture == domain.CaptureRefundDue {
+		m.event, m.attention = "REFUND_DUE", b.asked(refundDue)
 	}
 	if j.Flag != "" {
 		m.event, m.detail, m.attention = "FLAGGED", &j.Flag, &j.Flag
@@ -135,8 +139,7 @@ func (b *book) apply(ctx context.Context, provider string, t told) (result strin
 	case domain.RefundOfOrder:
 		err = b.refundOrder(ctx, provider, f, &m)
 	case domain.RefundOfDue:
-		m.event = "REFUND_SETTLED"
-		err = b.refundDue(ctx, provider, f)
+		err = b.refundDue(ctx, provider, f, &m)
 	}
 	if err != nil || m.event == "" {
 		return "UNCHANGED", false, err

@@ -2,6 +2,7 @@ package ordering
 
 import (
 	"context"
+	"slices"
 
 	"countersign/internal/domain"
 	"countersign/sqlc"
@@ -10,7 +11,7 @@ import (
 // refundOrder gives back of what paid the order. A refund of our own whose answer is awaited is
 // taken to be the one that the provider speaks of; its amount is counted already.
 func (b *book) refundOrder(ctx context.Context, provider string, f domain.Fact, m *move) error {
-	awaited := b.awaited(f.Amount.AmountMinor)
+	awaited := b.awaited(f)
 	if awaited != nil {
 		if err := b.endRefund(ctx, awaited, domain.RefundSucceeded, &f.RefundID, nil); err != nil {
 			return err
@@ -28,45 +29,92 @@ func (b *book) refundOrder(ctx context.Context, provider string, f domain.Fact, 
 	return nil
 }
 
-func (b *book) awaited(amount domain.Cents) *sqlc.Refund {
+// awaited is a refund of our own that the provider may speak of: of the same payment and amount.
+func (b *book) awaited(f domain.Fact) *sqlc.Refund {
 	for _, r := range b.refunds {
-		if r.Status == domain.RefundPending && r.ProviderRefundID == nil && r.AmountMinor == amount {
+		if r.Status == domain.RefundPending && r.ProviderPaymentID == f.PaymentID && r.AmountMinor == f.Amount.AmountMinor {
 			return r
 		}
 	}
 	return nil
 }
 
+// anotherAwaited says whether what paid the order has another refund whose answer is awaited.
 func (b *book) anotherAwaited(but *sqlc.Refund) bool {
+	applied := b.applied()
 	for _, r := range b.refunds {
-		if r.Status == domain.RefundPending && r != but {
+		if r.Status == domain.RefundPending && r != but && r.ProviderPaymentID == applied.ProviderPaymentID {
 			return true
 		}
 	}
 	return false
 }
 
-// refundDue gives back a capture that paid nothing; it is settled once all of it has gone back.
-func (b *book) refundDue(ctx context.Context, provider string, f domain.Fact) error {
-	if err := b.insertRefund(ctx, provider, f); err != nil {
+// refundDue gives back of a capture that paid nothing.
+func (b *book) refundDue(ctx context.Context, provider string, f domain.Fact, m *move) (err error) {
+	if awaited := b.awaited(f); awaited != nil {
+		err = b.endRefund(ctx, awaited, domain.RefundSucceeded, &f.RefundID, nil)
+	} else {
+		err = b.insertRefund(ctx, provider, f)
+	}
+	if err != nil {
 		return err
 	}
-	returned := f.Amount.AmountMinor
-	for _, r := range b.refunds {
-		if r.ProviderPaymentID == f.PaymentID && r.Status == domain.RefundSucceeded {
-			returned += r.AmountMinor
-		}
+	return b.settleDue(ctx, f, m)
+}
+
+// settleDue is what else a refund does that is of a capture that paid nothing: once all of it has gone
+// back, it is returned. If that was what a person had to look after, nobody has to any more.
+func (b *book) settleDue(ctx context.Context, f domain.Fact, m *move) error {
+	m.event = "REFUND_SETTLED"
+	c := b.capture(f.PaymentID)
+	if b.given(c, domain.RefundSucceeded)+f.Amount.AmountMinor < c.AmountMinor {
+		return nil
 	}
+	returned, err := b.tx.ReturnCapture(ctx, sqlc.ReturnCaptureParams{
+		TenantID: c.TenantID, Provider: c.Provider, ProviderPaymentID: c.ProviderPaymentID, NextVersion: c.UpdatedAt.Next(b.tx.Now.Time),
+	})
+	if err != nil {
+		return err
+	}
+	*c = *returned
+	m.clears = b.order.Attention != nil && *b.order.Attention == refundDue && !b.owes()
+	return nil
+}
+
+// capture is the one of a provider's payment; nil if the order has none.
+func (b *book) capture(paymentID string) *sqlc.Capture {
 	for _, c := range b.captures {
-		if c.ProviderPaymentID != f.PaymentID || returned < c.AmountMinor {
-			continue
+		if c.ProviderPaymentID == paymentID {
+			return c
 		}
-		_, err := b.tx.ReturnCapture(ctx, sqlc.ReturnCaptureParams{
-			TenantID: c.TenantID, Provider: c.Provider, ProviderPaymentID: c.ProviderPaymentID, NextVersion: c.UpdatedAt.Next(b.tx.Now.Time),
-		})
-		return err
 	}
 	return nil
+}
+
+// applied is the capture that pays the order; nil if none does.
+func (b *book) applied() *sqlc.Capture {
+	for _, c := range b.captures {
+		if c.State == domain.CaptureApplied {
+			return c
+		}
+	}
+	return nil
+}
+
+// owes says whether money that pays nothing is to be given back.
+func (b *book) owes() bool {
+	return slices.ContainsFunc(b.captures, func(c *sqlc.Capture) bool { return c.State.Owed() && c.AmountMinor > 0 })
+}
+
+// given is how much of a capture went back, by its refunds that stand so.
+func (b *book) given(c *sqlc.Capture, statuses ...domain.RefundStatus) (sum domain.Cents) {
+	for _, r := range b.refunds {
+		if r.ProviderPaymentID == c.ProviderPaymentID && slices.Contains(statuses, r.Status) {
+			sum += r.AmountMinor
+		}
+	}
+	return sum
 }
 
 func (b *book) insertRefund(ctx context.Context, provider string, f domain.Fact) error {

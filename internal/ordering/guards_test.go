@@ -21,8 +21,8 @@ import (
 // The guards of MoveOrder, and what stands in their place when one is taken away: a condition that
 // holds of every row, since a parameter cannot just be left out.
 const (
-	statusList, anyStatus    = "status = ANY($8)", "cardinality($8::text[]) > 0"
-	versionToken, anyVersion = "updated_at = $9", "$9::timestamptz IS NOT NULL"
+	statusList, anyStatus    = "status = ANY($9)", "cardinality($9::text[]) > 0"
+	versionToken, anyVersion = "updated_at = $10", "$10::timestamptz IS NOT NULL"
 )
 
 // moveBy is a guarded update by somebody who has decided on the order as given.

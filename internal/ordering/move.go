@@ -16,7 +16,8 @@ type move struct {
 	event     string
 	detail    *string
 	refunded  domain.Cents
-	attention *string // why a person has to look at the order
+	attention *string // why a person has to look at the order; nil: as it was
+	clears    bool    // nobody has to any more
 	op        domain.Operation
 	id        domain.UUID // of the row in the history; zero: any
 }
@@ -28,7 +29,8 @@ func (m move) run(ctx context.Context, tx txn.Tx, order *sqlc.Order) (*sqlc.Orde
 		from = []domain.OrderStatus{order.Status}
 	}
 	moved, err := tx.MoveOrder(ctx, sqlc.MoveOrderParams{
-		TenantID: order.TenantID, ID: order.ID, ToStatus: m.to, RefundedMinor: m.refunded, Attention: m.attention, MovedAt: tx.Now.Time,
+		TenantID: order.TenantID, ID: order.ID, ToStatus: m.to, RefundedMinor: m.refunded,
+		Attention: m.attention, ClearsAttention: m.clears, MovedAt: tx.Now.Time,
 		AllowedStatuses: from, ExpectedUpdatedAt: order.UpdatedAt, NextVersion: order.UpdatedAt.Next(tx.Now.Time),
 	})
 	if isNoRows(err) {
@@ -53,7 +55,7 @@ type transition struct {
 	op      domain.Operation
 	order   domain.OrderID
 	version *domain.Version
-	toward  domain.OrderStatus // that the state machine has to let it move to
+	toward  domain.OrderStatus // that the state machine has to let it move to; "" for what any state allows
 	// decide says which move it is, or refuses it, on the order as it is now.
 	decide func(ctx context.Context, tx txn.Tx, order *sqlc.Order) (move, error)
 	// then does what belongs to the move in its transaction, while the order is held.
@@ -71,8 +73,10 @@ func (s *Service) transit(ctx context.Context, t transition) (outcome, error) {
 			if err != nil {
 				return nil, err
 			}
-			if err := order.Status.CheckMove(t.toward); err != nil {
-				return nil, err
+			if t.toward != "" {
+				if err := order.Status.CheckMove(t.toward); err != nil {
+					return nil, err
+				}
 			}
 			if err := domain.CheckVersion(t.version, order.UpdatedAt); err != nil {
 				return nil, err

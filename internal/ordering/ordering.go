@@ -171,19 +171,19 @@ func (s *Service) CapturesOf(ctx context.Context, caller auth.Caller, orders []*
 
 // RefundsOf answers each order's refunds at its place, oldest first.
 func (s *Service) RefundsOf(ctx context.Context, caller auth.Caller, orders []*sqlc.Order) ([][]*Refund, error) {
-	rows, err := ofOrders(ctx, s, orders, func(ctx context.Context, q *sqlc.Queries, ids []domain.OrderID) ([]*sqlc.Refund, error) {
+	rows, err := ofOrders(ctx, s, orders, func(ctx context.Context, q *sqlc.Queries, ids []domain.OrderID) ([]*sqlc.ListRefundsRow, error) {
 		return q.ListRefunds(ctx, sqlc.ListRefundsParams{TenantID: caller.TenantID, OrderIds: ids})
-	}, func(row *sqlc.Refund) domain.OrderID { return row.OrderID })
+	}, func(row *sqlc.ListRefundsRow) domain.OrderID { return row.Refund.OrderID })
 	refunds := make([][]*Refund, len(rows))
 	for i, of := range rows {
 		for _, row := range of {
-			refunds[i] = append(refunds[i], &Refund{row, orders[i].Currency})
+			refunds[i] = append(refunds[i], &Refund{&row.Refund, row.Currency})
 		}
 	}
 	return refunds, err
 }
 
-// Refund is a refund with its order's currency.
+// Refund is a refund with the currency of the payment that it gives back.
 type Refund struct {
 	*sqlc.Refund
 	Currency domain.CurrencyCode

@@ -156,17 +156,17 @@ func (s *Service) flag(ctx context.Context, order *sqlc.Order, reason, about str
 func (s *Service) reconcileRefunds(ctx context.Context, minAge time.Duration, r *Reconciled) error {
 	arg := sqlc.EveryPendingRefundParams{Before: s.db.Clock().Add(-minAge), RowLimit: sweepPage}
 	for {
-		refunds, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Refund, error) {
+		refunds, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.EveryPendingRefundRow, error) {
 			return q.EveryPendingRefund(ctx, arg)
 		})
 		if err != nil || len(refunds) == 0 {
 			return err
 		}
 		for _, row := range refunds {
-			arg.AfterID = row.ID
-			count, err := s.reconcileRefund(ctx, row, r)
+			arg.AfterID = row.Refund.ID
+			count, err := s.reconcileRefund(ctx, &row.Refund, row.Currency, r)
 			if err != nil {
-				s.db.Logger.ErrorContext(ctx, "cannot reconcile", slog.String("refund", row.ID.String()), slog.Any("error", err))
+				s.db.Logger.ErrorContext(ctx, "cannot reconcile", slog.String("refund", row.Refund.ID.String()), slog.Any("error", err))
 				continue
 			}
 			if count != nil {
@@ -181,18 +181,18 @@ func (s *Service) reconcileRefunds(ctx context.Context, minAge time.Duration, r 
 
 // reconcileRefund asks the provider again under the refund's key, as long as the provider knows its
 // keys: after that it could give the money back twice.
-func (s *Service) reconcileRefund(ctx context.Context, row *sqlc.Refund, r *Reconciled) (count *int, err error) {
+func (s *Service) reconcileRefund(ctx context.Context, row *sqlc.Refund, currency domain.CurrencyCode, r *Reconciled) (count *int, err error) {
 	if row.Provider != s.provider.Name() {
 		return nil, nil
 	}
-	order, err := s.orderOf(ctx, row.TenantID, row.OrderID)
-	if err != nil {
-		return nil, err
-	}
 	if s.db.Clock().Sub(row.CreatedAt) >= s.provider.KeyWindow() {
+		order, err := s.orderOf(ctx, row.TenantID, row.OrderID)
+		if err != nil {
+			return nil, err
+		}
 		return &r.Flagged, s.flag(ctx, order, "the outcome of a refund is not known, and its key has expired", row.ID.String())
 	}
-	if s.refund(ctx, row, order.Currency, reconciler) == nil {
+	if s.refund(ctx, row, currency, reconciler) == nil {
 		return nil, nil
 	}
 	return &r.Refunds, nil

@@ -66,30 +66,27 @@ func (s *Service) Refund(ctx context.Context, caller auth.Caller, in RefundOrder
 // request writes a refund down before the provider is asked: of what is reserved and has no row
 // yet.
 func (b *book) request(ctx context.Context, id domain.RefundID) (*sqlc.Refund, error) {
-	amount := b.order.RefundedMinor
-	var applied *sqlc.Capture
-	for _, c := range b.captures {
-		if c.State == domain.CaptureApplied {
-			applied = c
-		}
-	}
+	applied := b.applied()
 	if applied == nil {
 		return nil, errors.New("a paid order has no capture")
 	}
-	for _, r := range b.refunds {
-		if r.ProviderPaymentID == applied.ProviderPaymentID && r.Status != domain.RefundFailed {
-			amount -= r.AmountMinor
-		}
-	}
+	return b.ask(ctx, id, applied, b.order.RefundedMinor-b.given(applied, domain.RefundPending, domain.RefundSucceeded))
+}
+
+// ask writes down that a capture, or a part of it, is to be given back.
+func (b *book) ask(ctx context.Context, id domain.RefundID, c *sqlc.Capture, amount domain.Cents) (*sqlc.Refund, error) {
 	return b.tx.InsertRefund(ctx, sqlc.InsertRefundParams{
-		TenantID: b.order.TenantID, ID: id, OrderID: b.order.ID, Provider: applied.Provider, ProviderPaymentID: applied.ProviderPaymentID,
+		TenantID: b.order.TenantID, ID: id, OrderID: b.order.ID, Provider: c.Provider, ProviderPaymentID: c.ProviderPaymentID,
 		AmountMinor: amount, Status: domain.RefundPending, CreatedAt: b.tx.Now.Time, UpdatedAt: b.tx.Now,
 	})
 }
 
 // refund asks the provider for a refund that is written down, and records the answer; nil if there
-// is none.
+// is none. The refund of another provider's payment waits for a server that has that provider.
 func (s *Service) refund(ctx context.Context, row *sqlc.Refund, currency domain.CurrencyCode, by string) *sqlc.Order {
+	if row.Provider != s.provider.Name() {
+		return nil
+	}
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	amount := domain.Money{AmountMinor: row.AmountMinor, Currency: currency}
@@ -134,11 +131,20 @@ func (b *book) answered(ctx context.Context, provider string, id domain.RefundID
 	}
 	m := move{to: b.order.Status, event: "PARTIALLY_REFUNDED", refunded: b.order.RefundedMinor, op: t.op}
 	status, known, failure := domain.RefundSucceeded, &providerID, (*string)(nil)
-	if providerID == "" {
+	pays := b.capture(mine.ProviderPaymentID).State == domain.CaptureApplied
+	switch {
+	case providerID == "":
 		reason := "the provider refuses"
 		status, known, failure = domain.RefundFailed, nil, &reason
-		m.event, m.detail, m.refunded = "REFUND_FAILED", failure, b.order.RefundedMinor-mine.AmountMinor
-	} else if m.refunded == b.order.TotalMinor && !b.anotherAwaited(mine) {
+		m.event, m.detail = "REFUND_FAILED", failure
+		if pays {
+			m.refunded -= mine.AmountMinor
+		}
+	case !pays:
+		if err := b.settleDue(ctx, t.Fact, &m); err != nil {
+			return err
+		}
+	case m.refunded == b.order.TotalMinor && !b.anotherAwaited(mine):
 		m.event, m.to = "REFUNDED", domain.OrderRefunded
 	}
 	if err := b.endRefund(ctx, mine, status, known, failure); err != nil {
