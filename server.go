@@ -209,7 +209,7 @@ func serveMetrics(ctx context.Context, w *command.World, app *command.App, serve
 
 // playground makes the demo tenant and a token of it, says so, and serves a page to explore with.
 func playground(ctx context.Context, w *command.World, app *command.App, address string) (http.Handler, error) {
-	d, err := demo.Seed(ctx, app.Invoicing, app.Ordering, app.Metering, app.Provider)
+	d, err := demo.Seed(ctx, app.DB, app.Invoicing, app.Ordering, app.Metering, app.Provider)
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,7 @@ type MutationResolver interface {
 	CancelOrder(ctx context.Context, input ordering.CancelOrderInput) (*model.CancelOrderPayload, error)
 	RefundOrder(ctx context.Context, input ordering.RefundOrderInput) (*model.RefundOrderPayload, error)
 	ReturnPayment(ctx context.Context, input ordering.ReturnPaymentInput) (*model.ReturnPaymentPayload, error)
+	SettleRefund(ctx context.Context, input ordering.SettleRefundInput) (*model.SettleRefundPayload, error)
 	ClearAttention(ctx context.Context, input ordering.ClearAttentionInput) (*model.ClearAttentionPayload, error)
 	RetryPayment(ctx context.Context, input ordering.RetryPaymentInput) (*model.RetryPaymentPayload, error)
 	UpdateCustomer(ctx context.Context, input invoicing.UpdateCustomerInput) (*model.UpdateCustomerPayload, error)
@@ -449,6 +450,20 @@ func (ec *executionContext) field_Mutation_rotateAccessToken_args(ctx context.Co
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (auth.RotateAccessTokenInput, error) {
 			return ec.unmarshalNRotateAccessTokenInput2countersignᚋinternalᚋauthᚐRotateAccessTokenInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_settleRefund_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (ordering.SettleRefundInput, error) {
+			return ec.unmarshalNSettleRefundInput2countersignᚋinternalᚋorderingᚐSettleRefundInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2433,6 +2448,50 @@ func (ec *executionContext) fieldContext_Mutation_returnPayment(ctx context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_settleRefund(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_settleRefund(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().SettleRefund(ctx, fc.Args["input"].(ordering.SettleRefundInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.SettleRefundPayload) graphql.Marshaler {
+			return ec.marshalOSettleRefundPayload2ᚖcountersignᚋgraphᚋmodelᚐSettleRefundPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_settleRefund(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SettleRefundPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_settleRefund_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_clearAttention(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4393,6 +4452,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "returnPayment":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_returnPayment(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "settleRefund":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_settleRefund(ctx, field)
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++

@@ -91,7 +91,7 @@ var provoked = map[domain.Code]func(t *testing.T, a *api) response{
 	domain.CodeRefundTooLarge: asks(func(n *tenant) (string, vars) {
 		return "refundOrder", vars{"orderId": n.orderID, "amountMinor": 1_000_000}
 	}),
-	domain.CodeNothingToReturn: func(t *testing.T, a *api) response {
+	domain.CodeNothingToDo: func(t *testing.T, a *api) response {
 		paid := a.must(t, a.demo.admin, `{ order(id: "`+a.demo.orderID+`") { captures { providerPaymentId } } }`, nil).list(t, "order.captures", "providerPaymentId")
 		pays := slices.DeleteFunc(paid, func(id string) bool { return id == secondPayment })
 		return a.ask(t, "returnPayment", vars{"orderId": a.demo.orderID, "providerPaymentId": pays[0]}, "")

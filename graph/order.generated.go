@@ -2652,6 +2652,93 @@ func (ec *executionContext) fieldContext_ReturnPaymentPayload_userErrors(_ conte
 	return fc, nil
 }
 
+func (ec *executionContext) _SettleRefundPayload_order(ctx context.Context, field graphql.CollectedField, obj *model.SettleRefundPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SettleRefundPayload_order(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Order, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *sqlc.Order) graphql.Marshaler {
+			return ec.marshalOOrder2ᚖcountersignᚋsqlcᚐOrder(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SettleRefundPayload_order(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SettleRefundPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Order(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SettleRefundPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.SettleRefundPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SettleRefundPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SettleRefundPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SettleRefundPayload", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _SettleRefundPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.SettleRefundPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SettleRefundPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []domain.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕcountersignᚋinternalᚋdomainᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SettleRefundPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SettleRefundPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -3129,7 +3216,7 @@ func (ec *executionContext) unmarshalInputReturnPaymentInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"orderId", "providerPaymentId", "version", "idempotencyKey"}
+	fieldsInOrder := [...]string{"orderId", "providerPaymentId", "reference", "version", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3150,6 +3237,13 @@ func (ec *executionContext) unmarshalInputReturnPaymentInput(ctx context.Context
 				return it, err
 			}
 			it.ProviderPaymentID = data
+		case "reference":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reference"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reference = data
 		case "version":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("version"))
 			data, err := ec.unmarshalOString2ᚖcountersignᚋinternalᚋdomainᚐVersion(ctx, v)
@@ -3178,6 +3272,69 @@ func (ec *executionContext) unmarshalInputReturnPaymentInput(ctx context.Context
 func UnmarshalReturnPaymentInput(ctx context.Context, raw any) (ordering.ReturnPaymentInput, error) {
 	var out ordering.ReturnPaymentInput
 	err := graphql.UnmarshalNamedInputFromContext(ctx, "ReturnPaymentInput", raw, &out)
+	return out, err
+}
+
+func (ec *executionContext) unmarshalInputSettleRefundInput(ctx context.Context, obj any) (ordering.SettleRefundInput, error) {
+	var it ordering.SettleRefundInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"refundId", "reference", "note", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "refundId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("refundId"))
+			data, err := ec.unmarshalNID2countersignᚋinternalᚋdomainᚐRefundID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RefundID = data
+		case "reference":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reference"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reference = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+// UnmarshalSettleRefundInput unmarshals raw into the SettleRefundInput input type, using the
+// unmarshaler bound to ctx's request. Call it from a resolver to decode an input
+// object that was not passed as a field argument.
+//
+// ctx must come from a gqlgen request; outside one there is no unmarshaler to use
+// and the returned error says so.
+func UnmarshalSettleRefundInput(ctx context.Context, raw any) (ordering.SettleRefundInput, error) {
+	var out ordering.SettleRefundInput
+	err := graphql.UnmarshalNamedInputFromContext(ctx, "SettleRefundInput", raw, &out)
 	return out, err
 }
 
@@ -4216,6 +4373,49 @@ func (ec *executionContext) _ReturnPaymentPayload(ctx context.Context, sel ast.S
 	return out
 }
 
+var settleRefundPayloadImplementors = []string{"SettleRefundPayload"}
+
+func (ec *executionContext) _SettleRefundPayload(ctx context.Context, sel ast.SelectionSet, obj *model.SettleRefundPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, settleRefundPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SettleRefundPayload")
+		case "order":
+			out.Values[i] = ec._SettleRefundPayload_order(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._SettleRefundPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._SettleRefundPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
@@ -4487,6 +4687,11 @@ func (ec *executionContext) unmarshalNReturnPaymentInput2countersignᚋinternal�
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNSettleRefundInput2countersignᚋinternalᚋorderingᚐSettleRefundInput(ctx context.Context, v any) (ordering.SettleRefundInput, error) {
+	res, err := ec.unmarshalInputSettleRefundInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalOCancelOrderPayload2ᚖcountersignᚋgraphᚋmodelᚐCancelOrderPayload(ctx context.Context, sel ast.SelectionSet, v *model.CancelOrderPayload) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -4671,6 +4876,13 @@ func (ec *executionContext) marshalOReturnPaymentPayload2ᚖcountersignᚋgraph�
 		return graphql.Null
 	}
 	return ec._ReturnPaymentPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOSettleRefundPayload2ᚖcountersignᚋgraphᚋmodelᚐSettleRefundPayload(ctx context.Context, sel ast.SelectionSet, v *model.SettleRefundPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._SettleRefundPayload(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -48,6 +48,13 @@ func (r *mutationResolver) ReturnPayment(ctx context.Context, input ordering.Ret
 	return &model.ReturnPaymentPayload{Order: out.Value, Replayed: out.Replayed, UserErrors: userErrors}, err
 }
 
+// SettleRefund is the resolver for the settleRefund field.
+func (r *mutationResolver) SettleRefund(ctx context.Context, input ordering.SettleRefundInput) (*model.SettleRefundPayload, error) {
+	out, err := r.Ordering.SettleRefund(ctx, caller(ctx), input)
+	out, userErrors, err := answer(ctx, out, err)
+	return &model.SettleRefundPayload{Order: out.Value, Replayed: out.Replayed, UserErrors: userErrors}, err
+}
+
 // ClearAttention is the resolver for the clearAttention field.
 func (r *mutationResolver) ClearAttention(ctx context.Context, input ordering.ClearAttentionInput) (*model.ClearAttentionPayload, error) {
 	out, err := r.Ordering.ClearAttention(ctx, caller(ctx), input)

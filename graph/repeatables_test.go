@@ -157,6 +157,7 @@ var repeatables = []repeatable{
 var repeatedElsewhere = map[string]string{
 	"recordUsage": "TestUsageIsRepeatable", "updateSeller": "TestSellerIsChangedOnce",
 	"updateDraftInvoice": "TestLifeOfADraft", "deleteDraftInvoice": "TestLifeOfADraft", "finalizeInvoice": "TestLifeOfADraft", "issueCreditNote": "TestCreditNoteOfTheWire",
+	"settleRefund":  "TestARefundThatAPersonSettles",
 	"importNumbers": "TestChangesOfASeriesAreRepeatable", "resyncSeries": "TestChangesOfASeriesAreRepeatable",
 }
 

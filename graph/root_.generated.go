@@ -466,6 +466,7 @@ type ComplexityRoot struct {
 		RevokeAPIKey           func(childComplexity int, input metering.RevokeAPIKeyInput) int
 		RevokeAccessToken      func(childComplexity int, input auth.RevokeAccessTokenInput) int
 		RotateAccessToken      func(childComplexity int, input auth.RotateAccessTokenInput) int
+		SettleRefund           func(childComplexity int, input ordering.SettleRefundInput) int
 		UpdateCustomer         func(childComplexity int, input invoicing.UpdateCustomerInput) int
 		UpdateDraftInvoice     func(childComplexity int, input invoicing.UpdateDraftInvoiceInput) int
 		UpdateProduct          func(childComplexity int, input ordering.UpdateProductInput) int
@@ -843,6 +844,12 @@ type ComplexityRoot struct {
 		Source            func(childComplexity int) int
 		Summary           func(childComplexity int) int
 		TimeZone          func(childComplexity int) int
+	}
+
+	SettleRefundPayload struct {
+		Order      func(childComplexity int) int
+		Replayed   func(childComplexity int) int
+		UserErrors func(childComplexity int) int
 	}
 
 	SettlementAttempt struct {
@@ -2788,6 +2795,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RotateAccessToken(childComplexity, args["input"].(auth.RotateAccessTokenInput)), true
+	case "Mutation.settleRefund":
+		if e.ComplexityRoot.Mutation.SettleRefund == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_settleRefund_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SettleRefund(childComplexity, args["input"].(ordering.SettleRefundInput)), true
 	case "Mutation.updateCustomer":
 		if e.ComplexityRoot.Mutation.UpdateCustomer == nil {
 			break
@@ -4461,6 +4479,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.SeriesPresetRule.TimeZone(childComplexity), true
 
+	case "SettleRefundPayload.order":
+		if e.ComplexityRoot.SettleRefundPayload.Order == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SettleRefundPayload.Order(childComplexity), true
+	case "SettleRefundPayload.replayed":
+		if e.ComplexityRoot.SettleRefundPayload.Replayed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SettleRefundPayload.Replayed(childComplexity), true
+	case "SettleRefundPayload.userErrors":
+		if e.ComplexityRoot.SettleRefundPayload.UserErrors == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SettleRefundPayload.UserErrors(childComplexity), true
+
 	case "SettlementAttempt.attemptedAt":
 		if e.ComplexityRoot.SettlementAttempt.AttemptedAt == nil {
 			break
@@ -4813,6 +4850,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			graphql.NewInputUnmarshaler("RevokeAccessTokenInput", ec.unmarshalInputRevokeAccessTokenInput),
 			graphql.NewInputUnmarshaler("RevokeApiKeyInput", ec.unmarshalInputRevokeApiKeyInput),
 			graphql.NewInputUnmarshaler("RotateAccessTokenInput", ec.unmarshalInputRotateAccessTokenInput),
+			graphql.NewInputUnmarshaler("SettleRefundInput", ec.unmarshalInputSettleRefundInput),
 			graphql.NewInputUnmarshaler("TaxIdInput", ec.unmarshalInputTaxIdInput),
 			graphql.NewInputUnmarshaler("UpdateCustomerInput", ec.unmarshalInputUpdateCustomerInput),
 			graphql.NewInputUnmarshaler("UpdateDraftInvoiceInput", ec.unmarshalInputUpdateDraftInvoiceInput),
@@ -6251,6 +6289,18 @@ func (ec *executionContext) childFields_SeriesPresetRule(ctx context.Context, fi
 		return ec.fieldContext_SeriesPresetRule_creditNotesInOwnSeries(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SeriesPresetRule", field.Name)
+}
+
+func (ec *executionContext) childFields_SettleRefundPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_SettleRefundPayload_order(ctx, field)
+	case "replayed":
+		return ec.fieldContext_SettleRefundPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SettleRefundPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SettleRefundPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_SettlementAttempt(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -70,7 +70,11 @@ var rootArguments = map[string]func(t testing.TB, a *api, role string) string{
 	"returnPayment": func(_ testing.TB, a *api, _ string) string {
 		return fmt.Sprintf(`(input: {orderId: %q, providerPaymentId: %q})`, a.demo.orderID, secondPayment)
 	},
-	"clearAttention": func(_ testing.TB, a *api, _ string) string {
+	"settleRefund": func(t testing.TB, a *api, role string) string {
+		return fmt.Sprintf(`(input: {refundId: %q, reference: %q, note: "x"})`, a.lostRefund(t, a.demo), role)
+	},
+	"clearAttention": func(t testing.TB, a *api, _ string) string {
+		a.db.Exec(t, `UPDATE orders SET attention = 'x' WHERE id = $1`, parse[domain.OrderID](t, a.demo.neighbourOrderID))
 		return fmt.Sprintf(`(input: {orderId: %q, note: "x"})`, a.demo.neighbourOrderID)
 	},
 	"cancelOrder":  move(payment.SimDeclined, ""),

@@ -32,6 +32,7 @@ type tenant struct {
 	tokenID, spareTokenID    string // of tokens that nobody presents
 	customerVersion          string // as it was made
 	draftID                  string // of customerID; not from the start
+	refundID                 string // of an order of customerID, lost long ago; not from the start
 	monthlySeriesID          string // imported month by month; not from the start
 }
 
@@ -94,6 +95,7 @@ func (a *api) newTenant(t testing.TB, tokens *auth.Tokens, handle string) *tenan
 		parse[domain.OrderID](t, out.orderID), secondPayment)
 	a.db.Exec(t, `UPDATE orders SET attention = 'a payment is to be given back' WHERE id = $1`, parse[domain.OrderID](t, out.orderID))
 	out.neighbourOrderID = a.order(t, out, out.neighbourID, payment.SimDeclined, out.productID)
+	a.db.Exec(t, `UPDATE orders SET attention = 'the provider sent an event of an unknown type' WHERE id = $1`, parse[domain.OrderID](t, out.neighbourOrderID))
 	out.neighbourInvoiceVersion = domain.FormatTime(testdb.Scan[time.Time](t, a.db, `SELECT updated_at FROM invoices WHERE tenant_id = $1 AND customer_id = $2`, made.ID, neighbour))
 	out.customerVersion = domain.FormatTime(testdb.Scan[time.Time](t, a.db, `SELECT updated_at FROM customers WHERE id = $1`, customer))
 	out.keyID, out.neighbourKeyID = a.key(t, out, out.customerID), a.key(t, out, out.neighbourID)
@@ -125,6 +127,16 @@ func (a *api) order(t testing.TB, of *tenant, customer, method string, products 
 		t.Fatal(err)
 	}
 	return o.Value.ID.String()
+}
+
+// lostRefund has a new order's refund wait for its outcome since long ago.
+func (a *api) lostRefund(t testing.TB, of *tenant) string {
+	t.Helper()
+	order, id := parse[domain.OrderID](t, a.order(t, of, of.customerID, payment.SimOK, of.productID)), domain.NewID[domain.RefundID]()
+	a.db.Exec(t, `UPDATE orders SET refunded_minor = 100 WHERE id = $1`, order)
+	a.db.Exec(t, `INSERT INTO refunds (tenant_id, id, order_id, provider, provider_payment_id, amount_minor, status, created_at, updated_at)
+		SELECT tenant_id, $2, order_id, provider, provider_payment_id, 100, 'PENDING', '2020-01-01', '2020-01-01' FROM captures WHERE order_id = $1`, order, id)
+	return id.String()
 }
 
 // parse reads a printed id.

@@ -41,6 +41,7 @@ var idQueries = map[string]struct{ kinds, query string }{
 	"RefundOrderInput.orderId":  {"ord", `mutation { refundOrder(input: {orderId: "<id>"}) { order { id } replayed userErrors { __typename message code path } } }`},
 	"ReturnPaymentInput.orderId": {"ord", `mutation { returnPayment(input: {orderId: "<id>", providerPaymentId: "` + secondPayment + `"})
 		{ order { id } replayed userErrors { message code path } } }`},
+	"SettleRefundInput.refundId":       {"ref", `mutation { settleRefund(input: {refundId: "<id>", note: "x"}) { order { id } replayed userErrors { message code path } } }`},
 	"ClearAttentionInput.orderId":      {"ord", `mutation { clearAttention(input: {orderId: "<id>", note: "x"}) { order { id } replayed userErrors { message code path } } }`},
 	"Query.apiKey.id":                  {"key", `{ apiKey(id: "<id>") { id name customer { name } settlements { id } } }`},
 	"Query.settlement.id":              {"set", `{ settlement(id: "<id>") { id outcome apiKey { id } receipt { result } } }`},
@@ -105,6 +106,8 @@ func (n *tenant) ids(kind string) (own, hidden string) {
 		return n.productID, n.retiredID
 	case "ord":
 		return n.orderID, n.neighbourOrderID
+	case "ref":
+		return n.refundID, n.refundID
 	case "key":
 		return n.keyID, n.neighbourKeyID
 	case "tok":
@@ -150,6 +153,7 @@ func TestForeignIdsAnswerLikeAbsentOnes(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	a.demo.draftID = a.draft(t, a.demo, a.demo.customerID)
+	a.demo.refundID, a.other.refundID = a.lostRefund(t, a.demo), a.lostRefund(t, a.other)
 	before := a.rows(t)
 	for name, q := range idQueries {
 		for _, kind := range strings.Fields(q.kinds) {

@@ -2,8 +2,6 @@
 -- Why: whoever answers for orders works through those that need a person, oldest first.
 CREATE INDEX orders_attention ON orders (tenant_id, id) WHERE attention IS NOT NULL;
 
--- Money that is to be given back needs a person; until now only its capture said so.
-UPDATE orders
-SET attention = 'a payment is to be given back', updated_at = greatest(now(), updated_at + interval '1 microsecond')
-WHERE attention IS NULL
-  AND EXISTS (SELECT FROM captures c WHERE c.tenant_id = orders.tenant_id AND c.order_id = orders.id AND c.state = 'REFUND_DUE');
+-- The reconciler asks for a person where money is to be given back and nobody has: of orders from before
+-- it did so at once, and of those that a server of before writes while both are at work.
+CREATE INDEX captures_owed ON captures (provider_payment_id) WHERE state IN ('REFUND_DUE', 'FLAGGED');

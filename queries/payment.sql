@@ -51,6 +51,17 @@ SELECT * FROM captures
 WHERE tenant_id = @tenant_id AND order_id = ANY(sqlc.slice('order_ids'))
 ORDER BY order_id, captured_at, provider, provider_payment_id;
 
+-- name: EveryUnattendedCapture :many
+-- Money that is to be given back, of orders that ask for no person.
+SELECT c.* FROM captures c
+JOIN orders o ON o.tenant_id = c.tenant_id AND o.id = c.order_id
+WHERE c.state IN ('REFUND_DUE', 'FLAGGED') AND c.amount_minor > 0 AND o.attention IS NULL
+ORDER BY c.provider_payment_id
+LIMIT @row_limit;
+
+-- name: GetRefund :one
+SELECT * FROM refunds WHERE tenant_id = @tenant_id AND id = @id;
+
 -- name: InsertRefund :one
 INSERT INTO refunds (
     tenant_id, id, order_id, provider, provider_payment_id, provider_refund_id, amount_minor, status, created_at, ended_at, updated_at

@@ -246,6 +246,49 @@ func (q *Queries) EveryPendingRefund(ctx context.Context, arg EveryPendingRefund
 	return items, nil
 }
 
+const everyUnattendedCapture = `-- name: EveryUnattendedCapture :many
+SELECT c.tenant_id, c.provider, c.provider_payment_id, c.order_id, c.amount_minor, c.currency, c.state, c.captured_at, c.updated_at FROM captures c
+JOIN orders o ON o.tenant_id = c.tenant_id AND o.id = c.order_id
+WHERE c.state IN ('REFUND_DUE', 'FLAGGED') AND c.amount_minor > 0 AND o.attention IS NULL
+ORDER BY c.provider_payment_id
+LIMIT $1
+`
+
+type EveryUnattendedCaptureParams struct {
+	RowLimit int32
+}
+
+// Money that is to be given back, of orders that ask for no person.
+func (q *Queries) EveryUnattendedCapture(ctx context.Context, arg EveryUnattendedCaptureParams) ([]*Capture, error) {
+	rows, err := q.db.Query(ctx, everyUnattendedCapture, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []*Capture{}
+	for rows.Next() {
+		var i Capture
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.Provider,
+			&i.ProviderPaymentID,
+			&i.OrderID,
+			&i.AmountMinor,
+			&i.Currency,
+			&i.State,
+			&i.CapturedAt,
+			&i.UpdatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, &i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const findRefundOfProvider = `-- name: FindRefundOfProvider :one
 SELECT tenant_id, id, order_id, provider, provider_payment_id, provider_refund_id, amount_minor, status, failure, created_at, ended_at, updated_at FROM refunds
 WHERE tenant_id = $1 AND provider = $2 AND provider_refund_id = $3::text
@@ -259,6 +302,35 @@ type FindRefundOfProviderParams struct {
 
 func (q *Queries) FindRefundOfProvider(ctx context.Context, arg FindRefundOfProviderParams) (*Refund, error) {
 	row := q.db.QueryRow(ctx, findRefundOfProvider, arg.TenantID, arg.Provider, arg.ProviderRefundID)
+	var i Refund
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.OrderID,
+		&i.Provider,
+		&i.ProviderPaymentID,
+		&i.ProviderRefundID,
+		&i.AmountMinor,
+		&i.Status,
+		&i.Failure,
+		&i.CreatedAt,
+		&i.EndedAt,
+		&i.UpdatedAt,
+	)
+	return &i, err
+}
+
+const getRefund = `-- name: GetRefund :one
+SELECT tenant_id, id, order_id, provider, provider_payment_id, provider_refund_id, amount_minor, status, failure, created_at, ended_at, updated_at FROM refunds WHERE tenant_id = $1 AND id = $2
+`
+
+type GetRefundParams struct {
+	TenantID domain.TenantID
+	ID       domain.RefundID
+}
+
+func (q *Queries) GetRefund(ctx context.Context, arg GetRefundParams) (*Refund, error) {
+	row := q.db.QueryRow(ctx, getRefund, arg.TenantID, arg.ID)
 	var i Refund
 	err := row.Scan(
 		&i.TenantID,

@@ -417,7 +417,7 @@ type RetryPaymentPayload struct {
 	UserErrors []domain.UserError `json:"userErrors"`
 }
 
-// The order, or why nothing is given back. A refund whose outcome is not known yet is no error: it is PENDING, and the reconciler asks again.
+// The order, or why nothing is given back. A refund whose outcome is not known yet is no error: it is PENDING, and the reconciler asks again. Nor is one that the provider refuses: it is FAILED, and another try takes a new key.
 type ReturnPaymentPayload struct {
 	// The order.
 	Order *sqlc.Order `json:"order,omitempty"`
@@ -495,6 +495,16 @@ type SeriesPeriodEdge struct {
 	Cursor string `json:"cursor"`
 	// The period.
 	Node *sqlc.SeriesPeriod `json:"node"`
+}
+
+// The order, or why the refund stands as it stood.
+type SettleRefundPayload struct {
+	// The order.
+	Order *sqlc.Order `json:"order,omitempty"`
+	// Whether an earlier request with the same idempotency key did the work.
+	Replayed bool `json:"replayed"`
+	// Why the refund stands as it stood.
+	UserErrors []domain.UserError `json:"userErrors"`
 }
 
 // The customer, or why it is unchanged.

@@ -43,7 +43,7 @@ type SeedCmd struct{}
 // Run makes the tenant demo with its data, once.
 func (SeedCmd) Run(ctx context.Context, w *World) error {
 	return with(ctx, w, false, func(app *App) error {
-		d, err := demo.Seed(ctx, app.Invoicing, app.Ordering, app.Metering, app.Provider)
+		d, err := demo.Seed(ctx, app.DB, app.Invoicing, app.Ordering, app.Metering, app.Provider)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"countersign/internal/ordering"
 	"countersign/internal/paging"
 	"countersign/internal/payment"
+	"countersign/internal/txn"
 	"countersign/sqlc"
 )
 
@@ -27,7 +29,8 @@ type Demo struct {
 	Product  domain.ProductID
 	Orders   map[string]domain.OrderID // one to try each move on
 
-	SecondPayment string // the provider's id of one that an order was paid too much
+	SecondPayment string          // the provider's id of one that an order was paid too much
+	LostRefund    domain.RefundID // one whose outcome nobody tells
 
 	ProductVersion, PersonVersion, SellerVersion time.Time
 
@@ -39,7 +42,7 @@ type Demo struct {
 }
 
 // Seed makes the demo tenant, once: asked again it finds what it made.
-func Seed(ctx context.Context, s *invoicing.Service, o *ordering.Service, m *metering.Service, p payment.Provider) (d Demo, err error) {
+func Seed(ctx context.Context, db *txn.DB, s *invoicing.Service, o *ordering.Service, m *metering.Service, p payment.Provider) (d Demo, err error) {
 	tenant, _, err := s.CreateTenant(ctx, Handle, "Demo")
 	if err != nil {
 		return d, err
@@ -86,6 +89,9 @@ func Seed(ctx context.Context, s *invoicing.Service, o *ordering.Service, m *met
 	if err := d.seedAttention(ctx, o, p); err != nil {
 		return d, err
 	}
+	if err := d.seedLostRefund(ctx, caller, ordering.New(db, silent{p})); err != nil {
+		return d, err
+	}
 	return d, d.seedUsage(ctx, caller, s, m)
 }
 
@@ -103,6 +109,34 @@ func (d *Demo) seedAttention(ctx context.Context, o *ordering.Service, p payment
 	}
 	disputed := domain.Fact{Kind: "payment.disputed", PaymentID: "demo", Amount: price}
 	return o.Receive(ctx, payment.Event{ID: "demo to clear", Reference: d.Orders["clear"].String(), Fact: disputed})
+}
+
+// silent is a provider of another name that never says what became of a refund.
+type silent struct{ payment.Provider }
+
+func (silent) Name() string { return "silent" }
+
+func (silent) Refund(context.Context, payment.Refund) (string, error) {
+	return "", errors.New("no answer")
+}
+
+// seedLostRefund has a refund whose outcome a person has to find out.
+func (d *Demo) seedLostRefund(ctx context.Context, caller auth.Caller, o *ordering.Service) error {
+	key, amount := "demo to settle", domain.Cents(950)
+	order, err := o.Place(ctx, caller, ordering.PlaceOrderInput{
+		IdempotencyKey: key, CustomerID: &d.Customer, Items: []domain.OrderItemInput{{ProductID: d.Product, Quantity: 1}},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := o.Refund(ctx, caller, ordering.RefundOrderInput{OrderID: order.Value.ID, AmountMinor: &amount, IdempotencyKey: &key}); err != nil {
+		return err
+	}
+	refunds, err := o.RefundsOf(ctx, caller, []*sqlc.Order{order.Value})
+	if err == nil {
+		d.LostRefund = refunds[0][0].ID
+	}
+	return err
 }
 
 // seedUsage makes keys, customers and invoices for the mutations of metering.

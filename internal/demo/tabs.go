@@ -125,6 +125,7 @@ mutation IssueCreditNote($input: IssueCreditNoteInput!) {
 		move("CancelOrder", "cancelOrder", map[string]any{"orderId": d.Orders["cancel"]}),
 		move("RefundOrder", "refundOrder", map[string]any{"orderId": d.Orders["refund"], "amountMinor": "950"}),
 		move("ReturnPayment", "returnPayment", map[string]any{"orderId": d.Orders["return"], "providerPaymentId": d.SecondPayment}),
+		move("SettleRefund", "settleRefund", map[string]any{"refundId": d.LostRefund, "reference": "re_950", "note": "The provider's support says so"}),
 		move("ClearAttention", "clearAttention", map[string]any{"orderId": d.Orders["clear"], "note": "The provider has explained it"}),
 		move("RetryPayment", "retryPayment", map[string]any{"orderId": d.Orders["retry"], "paymentMethod": "sim_ok"}),
 		tab("CreateProduct", `# A SKU is taken once: run it again, and the answer is SKU_TAKEN.

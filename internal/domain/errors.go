@@ -27,7 +27,7 @@ const (
 	CodeStaleVersion         Code = "STALE_VERSION"
 	CodePaymentInProgress    Code = "PAYMENT_IN_PROGRESS"
 	CodeRefundTooLarge       Code = "REFUND_TOO_LARGE"
-	CodeNothingToReturn      Code = "NOTHING_TO_RETURN"
+	CodeNothingToDo          Code = "NOTHING_TO_DO"
 	CodeMoneyOwed            Code = "MONEY_OWED"
 	CodeKeyRevoked           Code = "KEY_REVOKED"
 	CodeOutOfRange           Code = "OUT_OF_RANGE"
@@ -64,7 +64,7 @@ var forUser = map[Code]bool{
 	CodeAmountOverflow: true, CodeNegativeTotal: true, CodePeriodClosed: true, CodeCodeTaken: true,
 	CodeSeriesKindMismatch: true, CodePriceChanged: true, CodeInsufficientStock: true, CodeCurrencyMismatch: true,
 	CodeProductInactive: true, CodeSKUTaken: true, CodeIllegalTransition: true, CodeStaleVersion: true,
-	CodePaymentInProgress: true, CodeRefundTooLarge: true, CodeNothingToReturn: true, CodeMoneyOwed: true,
+	CodePaymentInProgress: true, CodeRefundTooLarge: true, CodeNothingToDo: true, CodeMoneyOwed: true,
 	CodeKeyRevoked: true, CodeOutOfRange: true, CodeEventConflict: true, CodeAlreadyExempt: true, CodeNotExempt: true,
 	CodeAmountMismatch: true, CodeMonthNotOver: true, CodeSeriesExhausted: true, CodePresetViolated: true, CodeTokenEnded: true,
 	CodeReferenceTaken: true, CodeCreditTooLarge: true,

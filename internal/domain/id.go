@@ -83,12 +83,14 @@ func (id SeriesID) MarshalText() ([]byte, error)   { return []byte(id.String()),
 func (id InvoiceID) MarshalText() ([]byte, error)  { return []byte(id.String()), nil }
 func (id ProductID) MarshalText() ([]byte, error)  { return []byte(id.String()), nil }
 func (id OrderID) MarshalText() ([]byte, error)    { return []byte(id.String()), nil }
+func (id RefundID) MarshalText() ([]byte, error)   { return []byte(id.String()), nil }
 
 func (id *CustomerID) UnmarshalText(s []byte) error { return id.UnmarshalGQL(string(s)) }
 func (id *SeriesID) UnmarshalText(s []byte) error   { return id.UnmarshalGQL(string(s)) }
 func (id *InvoiceID) UnmarshalText(s []byte) error  { return id.UnmarshalGQL(string(s)) }
 func (id *ProductID) UnmarshalText(s []byte) error  { return id.UnmarshalGQL(string(s)) }
 func (id *OrderID) UnmarshalText(s []byte) error    { return id.UnmarshalGQL(string(s)) }
+func (id *RefundID) UnmarshalText(s []byte) error   { return id.UnmarshalGQL(string(s)) }
 
 // UUID is an id whose noun the type no longer says: an element of an array parameter, or one of
 // the ids that the doctor names.

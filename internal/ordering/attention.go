@@ -1,7 +1,9 @@
 package ordering
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"countersign/internal/auth"
 	"countersign/internal/domain"
@@ -10,12 +12,12 @@ import (
 	"countersign/sqlc"
 )
 
-// refundDue is why a person has to look at an order that was paid once too often, or too late.
-const refundDue = "a payment is to be given back"
+// dueReason is why a person has to look at an order that was paid once too often, or too late.
+const dueReason = "a payment is to be given back"
 
-// asked is a reason for a person to look at the order, if there is none yet: one that is there may
-// be graver, and both are in the history.
-func (b *book) asked(reason string) *string {
+// unlessGraver is a reason for a person to look at the order, if there is none yet: one that is there
+// may be graver, and both are in the history.
+func (b *book) unlessGraver(reason string) *string {
 	if b.order.Attention != nil {
 		return nil
 	}
@@ -38,40 +40,53 @@ func (s *Service) ListToLookAt(ctx context.Context, caller auth.Caller, p paging
 type ReturnPaymentInput struct {
 	OrderID           domain.OrderID  `json:"orderId"`
 	ProviderPaymentID string          `json:"providerPaymentId"`
+	Reference         *string         `json:"reference"`
 	Version           *domain.Version `json:"version"`
 	IdempotencyKey    *string         `json:"-"`
 }
 
 // ReturnPayment gives back all that is left of a capture that is a refund due, or flagged. As with a
 // refund of the order, what is asked for is written down first, under the order's guard, so that it
-// is asked for once; then the provider is called, under a key that comes from the refund's id.
+// is asked for once; then the provider is called, under a key that comes from the refund's id. With a
+// reference the money has gone back another way, and is only recorded.
 func (s *Service) ReturnPayment(ctx context.Context, caller auth.Caller, in ReturnPaymentInput) (outcome, error) {
 	op, err := caller.Operation("returnPayment", "", in.IdempotencyKey, in)
 	if err != nil {
 		return outcome{}, err
 	}
-	if err := domain.CheckText(domain.Input("providerPaymentId"), in.ProviderPaymentID, 255); err != nil {
+	if err := cmp.Or(domain.CheckText(domain.Input("providerPaymentId"), in.ProviderPaymentID, 255), checkReference(in.Reference)); err != nil {
 		return outcome{}, err
 	}
 	id := domain.NewID[domain.RefundID]()
 	var (
 		b    *book
 		owed *sqlc.Capture
-		row  *sqlc.Refund
+		row  *sqlc.Refund // of this request, once it is written
 	)
 	out, err := s.transit(ctx, transition{caller: caller, op: op, order: in.OrderID, version: in.Version,
-		decide: func(ctx context.Context, tx txn.Tx, order *sqlc.Order) (_ move, err error) {
+		decide: func(ctx context.Context, tx txn.Tx, order *sqlc.Order) (m move, err error) {
 			if b, err = openBook(ctx, tx, order.TenantID, order.ID); err != nil {
-				return move{}, err
+				return m, err
 			}
-			owed, row = b.capture(in.ProviderPaymentID), nil
-			return move{to: order.Status, event: "REFUND_REQUESTED", detail: &in.ProviderPaymentID, refunded: order.RefundedMinor}, b.checkOwed(owed)
+			if owed, err = b.owed(in.ProviderPaymentID); err != nil {
+				return m, err
+			}
+			m = move{to: order.Status, event: "REFUND_REQUESTED", detail: &in.ProviderPaymentID, refunded: order.RefundedMinor}
+			switch {
+			case in.Reference != nil:
+				err = b.returned(ctx, owed, *in.Reference, &m)
+			case owed.Provider != s.provider.Name():
+				err = domain.BadInputAt(domain.Input("reference"), "this server does not speak with %s: give the payment back there, and say under which reference", owed.Provider)
+			}
+			return m, err
 		},
 		then: func(ctx context.Context, _ txn.Tx, _ *sqlc.Order) (err error) {
-			row, err = b.ask(ctx, id, owed, b.left(owed))
+			if in.Reference == nil {
+				row, err = b.insertOwnRefund(ctx, id, owed, b.left(owed))
+			}
 			return err
 		}})
-	if err != nil || out.Replayed || row == nil { // nil: an earlier run of this request made it, and its answer was lost
+	if err != nil || out.Replayed || row == nil {
 		return out, err
 	}
 	if done := s.refund(ctx, row, owed.Currency, op.By); done != nil {
@@ -85,20 +100,33 @@ func (b *book) left(c *sqlc.Capture) domain.Cents {
 	return c.AmountMinor - b.given(c, domain.RefundPending, domain.RefundSucceeded)
 }
 
-// checkOwed refuses to give back what is not owed, or is on its way.
-func (b *book) checkOwed(c *sqlc.Capture) error {
+// owed is the capture of a payment that is to be given back, of which something is left; if it is on its
+// way, its outcome comes first.
+func (b *book) owed(paymentID string) (*sqlc.Capture, error) {
 	at := domain.Input("providerPaymentId")
+	c := b.capture(paymentID)
 	switch {
 	case c == nil:
-		return domain.Refuse(domain.CodeNotFound, at, "the order has no such payment")
+		return nil, domain.Refuse(domain.CodeNotFound, at, "the order has no such payment")
 	case c.State == domain.CaptureApplied:
-		return domain.Refuse(domain.CodeNothingToReturn, at, "this payment pays the order: refundOrder gives it back")
+		return nil, domain.Refuse(domain.CodeNothingToDo, at, "this payment pays the order: refundOrder gives it back")
 	case c.State == domain.CaptureReturned:
-		return domain.Refuse(domain.CodeNothingToReturn, at, "this payment was given back already")
+		return nil, domain.Refuse(domain.CodeNothingToDo, at, "this payment was given back already")
+	case b.anotherAwaited(paymentID, nil):
+		return nil, domain.Refuse(domain.CodePaymentInProgress, at, "the outcome of a refund of this payment is not known yet: settleRefund ends it, once the provider is not asked any more")
 	case b.left(c) < 1:
-		return domain.Refuse(domain.CodeNothingToReturn, at, "nothing of this payment is left that is not about to be given back")
+		return nil, domain.Refuse(domain.CodeNothingToDo, at, "nothing of this payment is left")
 	}
-	return nil
+	return c, nil
+}
+
+// returned records that what is left of a capture has gone back.
+func (b *book) returned(ctx context.Context, c *sqlc.Capture, reference string, m *move) error {
+	if err := b.checkFree(ctx, c.Provider, reference); err != nil {
+		return err
+	}
+	amount := domain.Money{AmountMinor: b.left(c), Currency: c.Currency}
+	return b.refundDue(ctx, c.Provider, domain.Fact{Kind: domain.FactRefunded, PaymentID: c.ProviderPaymentID, RefundID: reference, Amount: amount}, m)
 }
 
 // ClearAttentionInput says that a person has looked at an order.
@@ -110,7 +138,8 @@ type ClearAttentionInput struct {
 }
 
 // ClearAttention takes an order from the list of those that a person has to look at, and keeps what
-// that person says of it in the history. Money that is to be given back is not cleared away: MONEY_OWED.
+// that person says of it in the history. Money is not cleared away: MONEY_OWED while a payment is to be
+// given back, PAYMENT_IN_PROGRESS while the outcome of a refund is not known.
 func (s *Service) ClearAttention(ctx context.Context, caller auth.Caller, in ClearAttentionInput) (outcome, error) {
 	op, err := caller.Operation("clearAttention", "", in.IdempotencyKey, in)
 	if err != nil {
@@ -122,9 +151,23 @@ func (s *Service) ClearAttention(ctx context.Context, caller auth.Caller, in Cle
 	return s.transit(ctx, transition{caller: caller, op: op, order: in.OrderID, version: in.Version,
 		decide: func(ctx context.Context, tx txn.Tx, order *sqlc.Order) (move, error) {
 			b, err := openBook(ctx, tx, order.TenantID, order.ID)
-			if err == nil && b.owes() {
-				err = domain.Refuse(domain.CodeMoneyOwed, domain.Input("orderId"), "a payment of this order is to be given back: returnPayment does that")
+			if err == nil {
+				err = b.checkQuiet()
 			}
 			return move{to: order.Status, event: "ATTENTION_CLEARED", detail: &in.Note, refunded: order.RefundedMinor, clears: true}, err
 		}})
+}
+
+// checkQuiet refuses to end the matter of an order whose money is not where it belongs.
+func (b *book) checkQuiet() error {
+	at := domain.Input("orderId")
+	switch {
+	case b.order.Attention == nil:
+		return domain.Refuse(domain.CodeNothingToDo, at, "nobody has to look at this order")
+	case slices.ContainsFunc(b.refunds, func(r *sqlc.Refund) bool { return r.Status == domain.RefundPending }):
+		return domain.Refuse(domain.CodePaymentInProgress, at, "the outcome of a refund is not known: settleRefund ends it, once the provider is not asked any more")
+	case b.owes():
+		return domain.Refuse(domain.CodeMoneyOwed, at, "a payment of this order is to be given back: returnPayment does that")
+	}
+	return nil
 }

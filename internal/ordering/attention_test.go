@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/internal/domain"
 	"countersign/internal/ordering"
@@ -77,7 +78,7 @@ func TestAPaymentTooManyIsGivenBack(t *testing.T) {
 		}
 	}
 	for name, paymentID := range map[string]string{"once more": second, "what pays": s.payment(t, order.ID)} {
-		if _, err := s.giveBack(t, order.ID, paymentID); codeOf(err) != domain.CodeNothingToReturn {
+		if _, err := s.giveBack(t, order.ID, paymentID); codeOf(err) != domain.CodeNothingToDo {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -120,7 +121,7 @@ func TestTwoGiveAPaymentBackAtOnce(t *testing.T) {
 	s.AwaitLockWaits(t, 1)
 	gate.Open()
 	wait()
-	if codes[0]+codes[1] != domain.CodeNothingToReturn {
+	if codes[0]+codes[1] != domain.CodePaymentInProgress {
 		t.Errorf("got %q", codes)
 	}
 	s.wantRefunds(t, order.ID, 0, "10000 SUCCEEDED")
@@ -150,9 +151,9 @@ func TestGivingBackWhatWasFlagged(t *testing.T) {
 			}
 			s.wantRefunds(t, order.ID, 0, "7700 PENDING")
 			_, err := s.giveBack(t, order.ID, dollars)
-			wantCode(t, err, domain.CodeNothingToReturn)
+			wantCode(t, err, domain.CodePaymentInProgress)
 			_, err = s.clear(t, order.ID, "seen")
-			wantCode(t, err, domain.CodeMoneyOwed)
+			wantCode(t, err, domain.CodePaymentInProgress)
 			s.provider.network(nil, nil, nil)
 			for _, want := range []int{1, 0} {
 				if done := s.reconcile(t); done.Refunds != want {
@@ -287,9 +288,224 @@ func TestAGraverReasonStays(t *testing.T) {
 	}
 	_, err := s.clear(t, order.ID, " ")
 	wantCode(t, err, domain.CodeBadInput)
+	_, err = s.clear(t, order.ID, "again")
+	wantCode(t, err, domain.CodeNothingToDo)
 	if got := testdb.Scan[string](t, s.DB, "SELECT detail FROM order_history WHERE order_id = $1 AND event = 'ATTENTION_CLEARED'", order.ID); got != in.Note {
 		t.Errorf("the note is %q", got)
 	}
 	s.tell(t, "again", order.ID, "payment.disputed", "y", "", 1) // another matter
 	s.wantToLookAt(t, order.ID)
+}
+
+// A capture of nothing asks for nobody, and one that is flagged still does, until a person says that it was
+// nothing: no second payment is taken before.
+func TestACaptureOfNothing(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	paid := s.in(t, domain.OrderPaid)
+	s.tell(t, "nothing due", paid.ID, domain.FactPaid, "zero", "", 0)
+	s.wantToLookAt(t)
+
+	order := s.place(t, payment.SimTimeoutCharged)
+	s.tell(t, "nothing paid", order.ID, domain.FactPaid, "first", "", 0)
+	s.wantToLookAt(t, order.ID)
+	retry := ordering.RetryPaymentInput{OrderID: order.ID, PaymentMethod: ptr(payment.SimOK)}
+	_, err := s.RetryPayment(t.Context(), s.caller, retry)
+	wantCode(t, err, domain.CodePaymentInProgress)
+	if _, err := s.clear(t, order.ID, "it was nothing"); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := s.RetryPayment(t.Context(), s.caller, retry); err != nil || out.Value.Status != domain.OrderPaid {
+		t.Errorf("after that: %+v, %v", out.Value, err)
+	}
+}
+
+// What the provider will not give back goes another way, and is recorded: the provider is not asked, and what
+// it reports under that reference later changes nothing.
+func TestAPaymentThatWentBackAnotherWay(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	order := s.in(t, domain.OrderPaid)
+	s.tell(t, "unknown to the provider", order.ID, domain.FactPaid, "elsewhere", "", 10000)
+	if _, err := s.giveBack(t, order.ID, "elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	s.wantRefunds(t, order.ID, 0, "10000 FAILED")
+	in := ordering.ReturnPaymentInput{OrderID: order.ID, ProviderPaymentID: "elsewhere", Reference: ptr("transfer 7"), IdempotencyKey: ptr("transfer")}
+	for _, replayed := range []bool{false, true} {
+		if out, err := s.ReturnPayment(t.Context(), s.caller, in); err != nil || out.Replayed != replayed || out.Value.Attention != nil {
+			t.Errorf("got %+v, replayed %v, %v", out.Value, out.Replayed, err)
+		}
+	}
+	s.tell(t, "reported", order.ID, domain.FactRefunded, "elsewhere", "transfer 7", 10000)
+	s.wantRefunds(t, order.ID, 0, "10000 FAILED, 10000 SUCCEEDED")
+	s.wantHistory(t, order.ID, "PLACED", "PAID", "REFUND_DUE", "REFUND_REQUESTED", "REFUND_FAILED", "REFUND_SETTLED")
+	if n := s.provider.refunds.Load(); n != 1 {
+		t.Errorf("the provider was asked %d times", n)
+	}
+	third := s.paidAgain(t, order, "third", order.Total())
+	_, err := s.ReturnPayment(t.Context(), s.caller, ordering.ReturnPaymentInput{OrderID: order.ID, ProviderPaymentID: third, Reference: ptr("transfer 7")})
+	wantCode(t, err, domain.CodeReferenceTaken)
+}
+
+// Once the provider's key has expired nobody asks about a refund any more: a person says what became of it,
+// of the order's own money and of a payment that was due, made or not. Before that nobody may.
+func TestARefundThatAPersonSettles(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		own, made bool
+		want      []string
+	}{
+		{"of the order, made", true, true, []string{"FLAGGED", "REFUNDED"}},
+		{"of the order, not made", true, false, []string{"FLAGGED", "REFUND_FAILED"}},
+		{"of what was due, made", false, true, []string{"FLAGGED", "REFUND_SETTLED"}},
+		{"of what was due, not made", false, false, []string{"FLAGGED", "REFUND_FAILED"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStore(t)
+			order, reserved := s.in(t, domain.OrderPaid), domain.Cents(10000)
+			s.provider.network(nil, nil, func(context.Context, payment.Refund) (string, error) { return "", errors.New("no answer") })
+			if c.own {
+				if _, err := s.refund(t, order.ID, reserved); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				reserved = 0
+				if _, err := s.giveBack(t, order.ID, s.paidAgain(t, order, "second", order.Total())); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in := ordering.SettleRefundInput{
+				RefundID: testdb.Scan[domain.RefundID](t, s.DB, "SELECT id FROM refunds"), Note: "The provider's support says so", IdempotencyKey: ptr("settle"),
+			}
+			if c.made {
+				in.Reference = ptr("re_1")
+			}
+			_, err := s.SettleRefund(t.Context(), s.caller, in)
+			wantCode(t, err, domain.CodePaymentInProgress)
+			s.later(25 * time.Hour)
+			s.reconcile(t)
+			_, err = s.clear(t, order.ID, "too early")
+			wantCode(t, err, domain.CodePaymentInProgress)
+			for _, replayed := range []bool{false, true} {
+				if out, err := s.SettleRefund(t.Context(), s.caller, in); err != nil || out.Replayed != replayed {
+					t.Errorf("replayed %v, %v", out.Replayed, err)
+				}
+			}
+			other := in
+			other.Note = "Something else"
+			_, err = s.SettleRefund(t.Context(), s.caller, other)
+			wantCode(t, err, domain.CodeIdempotencyKeyReused)
+			other.IdempotencyKey = nil
+			_, err = s.SettleRefund(t.Context(), s.caller, other)
+			wantCode(t, err, domain.CodeNothingToDo)
+			history := testdb.Scan[[]string](t, s.DB, "SELECT array_agg(event ORDER BY position DESC) FROM order_history")[:2]
+			if slices.Reverse(history); !slices.Equal(history, c.want) {
+				t.Errorf("the history ends with %q, want %q", history, c.want)
+			}
+			status := "SUCCEEDED"
+			if !c.made {
+				status, reserved = "FAILED", 0
+			}
+			s.wantRefunds(t, order.ID, reserved, "10000 "+status)
+			if _, err := s.clear(t, order.ID, "done"); (err == nil) != (c.own || c.made) {
+				t.Errorf("cleared: %v", err)
+			}
+		})
+	}
+}
+
+// A payment was given back by others in parts, while the answer to our own refund of it was awaited: it went
+// back twice, and a person hears of it.
+func TestAPaymentThatWentBackTwice(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	order := s.in(t, domain.OrderPaid)
+	second := s.paidAgain(t, order, "second", order.Total())
+	s.provider.network(nil, nil, s.lose)
+	if _, err := s.giveBack(t, order.ID, second); err != nil {
+		t.Fatal(err)
+	}
+	s.tell(t, "one part", order.ID, domain.FactRefunded, second, "x1", 4000)
+	s.tell(t, "the other", order.ID, domain.FactRefunded, second, "x2", 6000)
+	s.wantToLookAt(t, order.ID) // an answer is awaited still
+	s.provider.network(nil, nil, nil)
+	s.reconcile(t)
+	s.wantRefunds(t, order.ID, 0, "10000 SUCCEEDED, 4000 SUCCEEDED, 6000 SUCCEEDED")
+	if got := s.order(t, order.ID).Attention; got == nil || !strings.Contains(*got, "second time") {
+		t.Errorf("the reason is %v", got)
+	}
+	if _, err := s.clear(t, order.ID, "the provider takes it back"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Money that another provider took is not asked back from this one; where it went back is recorded.
+func TestAPaymentOfAnotherProvider(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	order := s.in(t, domain.OrderPaid)
+	second := s.paidAgain(t, order, "second", order.Total())
+	s.Exec(t, "UPDATE captures SET provider = 'other' WHERE provider_payment_id = $1", second)
+	_, err := s.giveBack(t, order.ID, second)
+	wantCode(t, err, domain.CodeBadInput)
+	s.wantRefunds(t, order.ID, 0, "")
+	in := ordering.ReturnPaymentInput{OrderID: order.ID, ProviderPaymentID: second, Reference: ptr("re_9")}
+	if out, err := s.ReturnPayment(t.Context(), s.caller, in); err != nil || out.Value.Attention != nil {
+		t.Errorf("recorded: %+v, %v", out.Value, err)
+	}
+	if n := s.provider.refunds.Load(); n != 0 {
+		t.Errorf("the provider was asked %d times", n)
+	}
+}
+
+// An order from before money that is due asked for a person does so after the next reconciliation, once.
+func TestTheReconcilerAsksForAPerson(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	order := s.in(t, domain.OrderPaid)
+	s.paidAgain(t, order, "second", order.Total())
+	s.Exec(t, "UPDATE orders SET attention = NULL")
+	if broken := s.broken(t); len(broken) != 1 || !strings.Contains(broken[0], "nobody is asked to look") {
+		t.Errorf("the doctor finds %q", broken)
+	}
+	for _, want := range []int{1, 0} {
+		if done := s.reconcile(t); done.Flagged != want {
+			t.Errorf("reconciled: %+v", done)
+		}
+	}
+	s.wantToLookAt(t, order.ID)
+}
+
+// A customer sees why its payment failed, and no word of the staff.
+func TestNotesAreNotForCustomers(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	order := s.place(t, payment.SimDeclined)
+	s.tell(t, "strange", order.ID, "payment.disputed", "x", "", 1)
+	if _, err := s.clear(t, order.ID, "a secret"); err != nil {
+		t.Fatal(err)
+	}
+	details := func(role domain.Role) (out []string) {
+		caller := s.caller
+		caller.Role, caller.CustomerID = role, order.CustomerID
+		history, err := s.HistoryOf(t.Context(), caller, []*sqlc.Order{order})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range history[0] {
+			if step.Detail != nil {
+				out = append(out, step.Event)
+			}
+		}
+		return out
+	}
+	if got := details(domain.RoleCustomer); !slices.Equal(got, []string{"PAYMENT_FAILED"}) {
+		t.Errorf("a customer sees details of %q", got)
+	}
+	if got := details(domain.RoleAdmin); !slices.Equal(got, []string{"PAYMENT_FAILED", "FLAGGED", "ATTENTION_CLEARED"}) {
+		t.Errorf("an admin sees details of %q", got)
+	}
 }

@@ -120,7 +120,10 @@ func (b *book) apply(ctx context.Context, provider string, t told) (result strin
 	}
 	m := move{to: b.order.Status, refunded: b.order.RefundedMinor, op: t.op}
 	if j.Capture == domain.CaptureRefundDue {
-		m.event, m.attention = "REFUND_DUE", b.asked(refundDue)
+		m.event = "REFUND_DUE"
+		if f.Amount.AmountMinor > 0 {
+			m.attention = b.unlessGraver(dueReason)
+		}
 	}
 	if j.Flag != "" {
 		m.event, m.detail, m.attention = "FLAGGED", &j.Flag, &j.Flag

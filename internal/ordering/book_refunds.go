@@ -23,7 +23,7 @@ func (b *book) refundOrder(ctx context.Context, provider string, f domain.Fact, 
 		}
 	}
 	m.event = "PARTIALLY_REFUNDED"
-	if m.refunded == b.order.TotalMinor && !b.anotherAwaited(awaited) {
+	if m.refunded == b.order.TotalMinor && !b.anotherAwaited(f.PaymentID, awaited) {
 		m.event, m.to = "REFUNDED", domain.OrderRefunded
 	}
 	return nil
@@ -39,20 +39,17 @@ func (b *book) awaited(f domain.Fact) *sqlc.Refund {
 	return nil
 }
 
-// anotherAwaited says whether what paid the order has another refund whose answer is awaited.
-func (b *book) anotherAwaited(but *sqlc.Refund) bool {
-	applied := b.applied()
-	for _, r := range b.refunds {
-		if r.Status == domain.RefundPending && r != but && r.ProviderPaymentID == applied.ProviderPaymentID {
-			return true
-		}
-	}
-	return false
+// anotherAwaited says whether a payment has another refund whose answer is awaited.
+func (b *book) anotherAwaited(paymentID string, but *sqlc.Refund) bool {
+	return slices.ContainsFunc(b.refunds, func(r *sqlc.Refund) bool {
+		return r.Status == domain.RefundPending && r != but && r.ProviderPaymentID == paymentID
+	})
 }
 
 // refundDue gives back of a capture that paid nothing.
 func (b *book) refundDue(ctx context.Context, provider string, f domain.Fact, m *move) (err error) {
-	if awaited := b.awaited(f); awaited != nil {
+	awaited := b.awaited(f)
+	if awaited != nil {
 		err = b.endRefund(ctx, awaited, domain.RefundSucceeded, &f.RefundID, nil)
 	} else {
 		err = b.insertRefund(ctx, provider, f)
@@ -60,12 +57,13 @@ func (b *book) refundDue(ctx context.Context, provider string, f domain.Fact, m 
 	if err != nil {
 		return err
 	}
-	return b.settleDue(ctx, f, m)
+	return b.settleDue(ctx, f, awaited, m)
 }
 
 // settleDue is what else a refund does that is of a capture that paid nothing: once all of it has gone
-// back, it is returned. If that was what a person had to look after, nobody has to any more.
-func (b *book) settleDue(ctx context.Context, f domain.Fact, m *move) error {
+// back, it is returned. If that was what a person had to look after, and no refund of it is awaited still,
+// nobody has to any more.
+func (b *book) settleDue(ctx context.Context, f domain.Fact, refund *sqlc.Refund, m *move) error {
 	m.event = "REFUND_SETTLED"
 	c := b.capture(f.PaymentID)
 	if b.given(c, domain.RefundSucceeded)+f.Amount.AmountMinor < c.AmountMinor {
@@ -78,7 +76,7 @@ func (b *book) settleDue(ctx context.Context, f domain.Fact, m *move) error {
 		return err
 	}
 	*c = *returned
-	m.clears = b.order.Attention != nil && *b.order.Attention == refundDue && !b.owes()
+	m.clears = b.order.Attention != nil && *b.order.Attention == dueReason && !b.owes() && !b.anotherAwaited(f.PaymentID, refund)
 	return nil
 }
 

@@ -194,11 +194,20 @@ func (r *Refund) Amount() domain.Money {
 	return domain.Money{AmountMinor: r.AmountMinor, Currency: r.Currency}
 }
 
-// HistoryOf answers each order's history at its place, oldest first.
+// HistoryOf answers each order's history at its place, oldest first. Notes of the staff are not for
+// customers: of the details they see why a payment failed.
 func (s *Service) HistoryOf(ctx context.Context, caller auth.Caller, orders []*sqlc.Order) ([][]*sqlc.OrderHistory, error) {
-	return ofOrders(ctx, s, orders, func(ctx context.Context, q *sqlc.Queries, ids []domain.OrderID) ([]*sqlc.OrderHistory, error) {
+	history, err := ofOrders(ctx, s, orders, func(ctx context.Context, q *sqlc.Queries, ids []domain.OrderID) ([]*sqlc.OrderHistory, error) {
 		return q.ListOrderHistory(ctx, sqlc.ListOrderHistoryParams{TenantID: caller.TenantID, OrderIds: ids})
 	}, func(row *sqlc.OrderHistory) domain.OrderID { return row.OrderID })
+	for _, steps := range history {
+		for _, step := range steps {
+			if caller.Role == domain.RoleCustomer && step.Event != "PAYMENT_FAILED" {
+				step.Detail = nil
+			}
+		}
+	}
+	return history, err
 }
 
 // ofOrders reads what belongs to orders in one statement, and answers each order's at its place.

@@ -195,7 +195,7 @@ func (s *Service) RetryPayment(ctx context.Context, caller auth.Caller, in Retry
 				return newUnknownPayment(order, waiting)
 			}
 			for _, c := range b.captures {
-				if c.State == domain.CaptureFlagged && c.AmountMinor > 0 {
+				if c.State == domain.CaptureFlagged && (c.AmountMinor > 0 || b.order.Attention != nil) {
 					return domain.Refuse(domain.CodePaymentInProgress, domain.Input("orderId"), "a capture of this order waits for a person")
 				}
 			}

@@ -34,7 +34,7 @@ type Reconciled struct {
 // the provider knows nothing it calls again under the same attempt's key, as long as the provider
 // knows its keys; after that a person has to look. What it does is safe to do twice, and at once.
 func (s *Service) Reconcile(ctx context.Context, minAge time.Duration) (r Reconciled, err error) {
-	err = errors.Join(s.reconcileAttempts(ctx, minAge, &r), s.reconcileRefunds(ctx, minAge, &r), s.sweepEvents(ctx, &r))
+	err = errors.Join(s.reconcileAttempts(ctx, minAge, &r), s.reconcileRefunds(ctx, minAge, &r), s.sweepEvents(ctx, &r), s.attend(ctx, &r))
 	return r, err
 }
 
@@ -150,6 +150,21 @@ func (s *Service) flag(ctx context.Context, order *sqlc.Order, reason, about str
 		b.order, err = move{to: b.order.Status, event: "FLAGGED", detail: &reason, refunded: b.order.RefundedMinor, attention: &reason, op: op}.run(ctx, b.tx, b.order)
 		return err
 	})
+	return err
+}
+
+// attend asks for a person where money is to be given back and nobody has asked: a server of before this one
+// did not.
+func (s *Service) attend(ctx context.Context, r *Reconciled) error {
+	captures, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) ([]*sqlc.Capture, error) {
+		return q.EveryUnattendedCapture(ctx, sqlc.EveryUnattendedCaptureParams{RowLimit: sweepPage})
+	})
+	for _, c := range captures {
+		if err := s.flag(ctx, &sqlc.Order{TenantID: c.TenantID, ID: c.OrderID}, dueReason, c.ProviderPaymentID); err != nil {
+			return err
+		}
+		r.Flagged++
+	}
 	return err
 }
 

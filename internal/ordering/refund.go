@@ -1,6 +1,7 @@
 package ordering
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -70,11 +71,11 @@ func (b *book) request(ctx context.Context, id domain.RefundID) (*sqlc.Refund, e
 	if applied == nil {
 		return nil, errors.New("a paid order has no capture")
 	}
-	return b.ask(ctx, id, applied, b.order.RefundedMinor-b.given(applied, domain.RefundPending, domain.RefundSucceeded))
+	return b.insertOwnRefund(ctx, id, applied, b.order.RefundedMinor-b.given(applied, domain.RefundPending, domain.RefundSucceeded))
 }
 
-// ask writes down that a capture, or a part of it, is to be given back.
-func (b *book) ask(ctx context.Context, id domain.RefundID, c *sqlc.Capture, amount domain.Cents) (*sqlc.Refund, error) {
+// insertOwnRefund writes down that a capture, or a part of it, is to be given back.
+func (b *book) insertOwnRefund(ctx context.Context, id domain.RefundID, c *sqlc.Capture, amount domain.Cents) (*sqlc.Refund, error) {
 	return b.tx.InsertRefund(ctx, sqlc.InsertRefundParams{
 		TenantID: b.order.TenantID, ID: id, OrderID: b.order.ID, Provider: c.Provider, ProviderPaymentID: c.ProviderPaymentID,
 		AmountMinor: amount, Status: domain.RefundPending, CreatedAt: b.tx.Now.Time, UpdatedAt: b.tx.Now,
@@ -114,12 +115,7 @@ func (s *Service) refund(ctx context.Context, row *sqlc.Refund, currency domain.
 // puts back what was reserved.
 func (b *book) answered(ctx context.Context, provider string, id domain.RefundID, t told) error {
 	providerID := t.RefundID
-	var mine *sqlc.Refund
-	for _, r := range b.refunds {
-		if r.ID == id {
-			mine = r
-		}
-	}
+	mine := b.refund(id)
 	switch {
 	case mine == nil || b.standing().Refunds[providerID]:
 		return nil // a webhook was faster
@@ -129,30 +125,124 @@ func (b *book) answered(ctx context.Context, provider string, id domain.RefundID
 		_, _, err := b.apply(ctx, provider, t)
 		return err
 	}
-	m := move{to: b.order.Status, event: "PARTIALLY_REFUNDED", refunded: b.order.RefundedMinor, op: t.op}
-	status, known, failure := domain.RefundSucceeded, &providerID, (*string)(nil)
-	pays := b.capture(mine.ProviderPaymentID).State == domain.CaptureApplied
-	switch {
-	case providerID == "":
-		reason := "the provider refuses"
-		status, known, failure = domain.RefundFailed, nil, &reason
-		m.event, m.detail = "REFUND_FAILED", failure
-		if pays {
-			m.refunded -= mine.AmountMinor
-		}
-	case !pays:
-		if err := b.settleDue(ctx, t.Fact, &m); err != nil {
-			return err
-		}
-	case m.refunded == b.order.TotalMinor && !b.anotherAwaited(mine):
-		m.event, m.to = "REFUNDED", domain.OrderRefunded
-	}
-	if err := b.endRefund(ctx, mine, status, known, failure); err != nil {
+	m, err := b.conclude(ctx, mine, t.Fact)
+	if err != nil {
 		return err
 	}
-	var err error
+	m.op = t.op
 	if b.order, err = m.run(ctx, b.tx, b.order); err != nil {
 		return err
 	}
 	return b.read(ctx)
+}
+
+// conclude ends a refund of our own whose outcome was not known: with the id that it has, or without
+// one, since it was not made. It says which move of the order that is.
+func (b *book) conclude(ctx context.Context, mine *sqlc.Refund, f domain.Fact) (move, error) {
+	m := move{to: b.order.Status, event: "PARTIALLY_REFUNDED", refunded: b.order.RefundedMinor}
+	of := b.capture(mine.ProviderPaymentID).State
+	if f.RefundID == "" {
+		reason := "the provider refuses"
+		m.event, m.detail = "REFUND_FAILED", &reason
+		if of == domain.CaptureApplied {
+			m.refunded -= mine.AmountMinor
+		}
+		return m, b.endRefund(ctx, mine, domain.RefundFailed, nil, &reason)
+	}
+	switch {
+	case of == domain.CaptureReturned: // others gave it back meanwhile
+		reason := "a capture was refunded a second time"
+		m.event, m.detail, m.attention = "FLAGGED", &reason, &reason
+	case of.Owed():
+		if err := b.settleDue(ctx, f, mine, &m); err != nil {
+			return m, err
+		}
+	case m.refunded == b.order.TotalMinor && !b.anotherAwaited(mine.ProviderPaymentID, mine):
+		m.event, m.to = "REFUNDED", domain.OrderRefunded
+	}
+	return m, b.endRefund(ctx, mine, domain.RefundSucceeded, &f.RefundID, nil)
+}
+
+// SettleRefundInput says what became of a refund that the provider tells nothing of.
+type SettleRefundInput struct {
+	RefundID       domain.RefundID `json:"refundId"`
+	Reference      *string         `json:"reference"`
+	Note           string          `json:"note"`
+	IdempotencyKey *string         `json:"-"`
+}
+
+// SettleRefund records a person's word on a refund whose outcome is not known and that nobody asks the
+// provider about any more: with a reference it was made, without one it was not. While the provider is
+// asked still, the answer is PAYMENT_IN_PROGRESS.
+func (s *Service) SettleRefund(ctx context.Context, caller auth.Caller, in SettleRefundInput) (outcome, error) {
+	op, err := caller.Operation("settleRefund", "", in.IdempotencyKey, in)
+	if err != nil {
+		return outcome{}, err
+	}
+	if err := cmp.Or(domain.CheckText(domain.Input("note"), in.Note, 500), checkReference(in.Reference)); err != nil {
+		return outcome{}, err
+	}
+	row, err := txn.Read(ctx, s.db, func(ctx context.Context, q *sqlc.Queries) (*sqlc.Refund, error) {
+		return q.GetRefund(ctx, sqlc.GetRefundParams{TenantID: caller.TenantID, ID: in.RefundID})
+	})
+	switch {
+	case isNoRows(err):
+		return outcome{}, domain.Refuse(domain.CodeNotFound, domain.Input("refundId"), "no such refund")
+	case err != nil:
+		return outcome{}, err
+	}
+	return s.transit(ctx, transition{caller: caller, op: op, order: row.OrderID,
+		decide: func(ctx context.Context, tx txn.Tx, order *sqlc.Order) (move, error) {
+			b, err := openBook(ctx, tx, order.TenantID, order.ID)
+			if err != nil {
+				return move{}, err
+			}
+			mine := b.refund(row.ID)
+			switch {
+			case mine.Status != domain.RefundPending:
+				return move{}, domain.Refuse(domain.CodeNothingToDo, domain.Input("refundId"), "the refund has %s already", mine.Status)
+			case mine.Provider == s.provider.Name() && s.db.Clock().Sub(mine.CreatedAt) < s.provider.KeyWindow():
+				return move{}, domain.Refuse(domain.CodePaymentInProgress, domain.Input("refundId"), "the provider is still asked about this refund: look again later")
+			}
+			f := domain.Fact{Kind: domain.FactRefunded, PaymentID: mine.ProviderPaymentID, Amount: domain.Money{AmountMinor: mine.AmountMinor}}
+			if in.Reference != nil {
+				f.RefundID = *in.Reference
+				if err := b.checkFree(ctx, mine.Provider, f.RefundID); err != nil {
+					return move{}, err
+				}
+			}
+			m, err := b.conclude(ctx, mine, f)
+			m.detail = &in.Note
+			return m, err
+		}})
+}
+
+// checkReference refuses what cannot be a refund's id; nil is none.
+func checkReference(reference *string) error {
+	if reference == nil {
+		return nil
+	}
+	return domain.CheckText(domain.Input("reference"), *reference, 255)
+}
+
+// checkFree refuses a reference that another refund has.
+func (b *book) checkFree(ctx context.Context, provider, reference string) error {
+	_, err := b.tx.FindRefundOfProvider(ctx, sqlc.FindRefundOfProviderParams{TenantID: b.order.TenantID, Provider: provider, ProviderRefundID: reference})
+	if isNoRows(err) {
+		return nil
+	}
+	if err == nil {
+		err = domain.Refuse(domain.CodeReferenceTaken, domain.Input("reference"), "a refund with this reference is recorded already")
+	}
+	return err
+}
+
+// refund is the one with an id; nil if the order has none.
+func (b *book) refund(id domain.RefundID) *sqlc.Refund {
+	for _, r := range b.refunds {
+		if r.ID == id {
+			return r
+		}
+	}
+	return nil
 }

@@ -49,6 +49,8 @@ func (p *Simulated) Event(header http.Header, body []byte) (Event, error) {
 	switch {
 	case in.Type == "" || in.PaymentID == "" || in.Reference == "":
 		return Event{}, fmt.Errorf("%w: type, paymentId and reference are required", ErrBadWebhook)
+	case in.Type == domain.FactPaid && in.AmountMinor == "":
+		return Event{}, fmt.Errorf("%w: a payment has an amountMinor", ErrBadWebhook)
 	case in.Type == domain.FactRefunded && in.RefundID == "":
 		return Event{}, fmt.Errorf("%w: a refund has a refundId", ErrBadWebhook)
 	case in.Type == domain.FactRefunded && e.Fact.Amount.AmountMinor <= 0, e.Fact.Amount.AmountMinor < 0:
