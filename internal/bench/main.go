@@ -2,7 +2,7 @@
 // same PostgreSQL and the same tables, what pgbench reaches there: machines are noisy, so the
 // ratios are the figures to look at.
 //
-//	go run ./internal/bench [-seconds 3] [-repeats 3] [-connections 1,16,64] [-series 1000] [-out build/bench]
+//	go run ./internal/bench [-seconds 6] [-repeats 3] [-connections 1,16,64] [-series 1000] [-out build/bench]
 //
 // Five ways to number invoices take turns: the textbook transaction and the product's single
 // statement, both by pgbench; the textbook transaction over the product's HTTP and GraphQL; and the
@@ -39,7 +39,7 @@ type plan struct {
 
 func main() {
 	var p plan
-	seconds := flag.Float64("seconds", 3, "how long each measurement takes")
+	seconds := flag.Float64("seconds", 6, "how long each measurement takes")
 	connections := flag.String("connections", "1,16,64", "clients at once")
 	flag.IntVar(&p.repeats, "repeats", 3, "how often each measurement is made")
 	flag.IntVar(&p.series, "series", 1000, "how many series the second part spreads over")
