@@ -89,7 +89,9 @@ func Seed(ctx context.Context, db *txn.DB, s *invoicing.Service, o *ordering.Ser
 	if err := d.seedAttention(ctx, o, p); err != nil {
 		return d, err
 	}
-	if err := d.seedLostRefund(ctx, caller, ordering.New(db, silent{p})); err != nil {
+	past := *db
+	past.Clock = func() time.Time { return db.Clock().Add(-48 * time.Hour) }
+	if err := d.seedLostRefund(ctx, caller, ordering.New(&past, silent{p})); err != nil {
 		return d, err
 	}
 	return d, d.seedUsage(ctx, caller, s, m)
@@ -111,7 +113,7 @@ func (d *Demo) seedAttention(ctx context.Context, o *ordering.Service, p payment
 	return o.Receive(ctx, payment.Event{ID: "demo to clear", Reference: d.Orders["clear"].String(), Fact: disputed})
 }
 
-// silent is a provider of another name that never says what became of a refund.
+// silent is a provider of another name that never says what became of a refund, so that nobody else asks.
 type silent struct{ payment.Provider }
 
 func (silent) Name() string { return "silent" }

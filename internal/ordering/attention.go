@@ -72,6 +72,8 @@ func (b *book) checkQuiet() error {
 		return domain.Refuse(domain.CodeNothingToDo, at, "nobody has to look at this order")
 	case slices.ContainsFunc(b.refunds, func(r *sqlc.Refund) bool { return r.Status == domain.RefundPending }):
 		return domain.Refuse(domain.CodePaymentInProgress, at, "the outcome of a refund is not known: settleRefund ends it, once the provider is not asked any more")
+	case b.waiting() != nil:
+		return domain.Refuse(domain.CodePaymentInProgress, at, "the outcome of a payment is not known: cancelOrder asks the provider once more, and ends it")
 	case b.owes():
 		return domain.Refuse(domain.CodeMoneyOwed, at, "a payment of this order is to be given back: returnPayment does that")
 	}

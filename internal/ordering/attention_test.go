@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"countersign/internal/domain"
 	"countersign/internal/ordering"
@@ -135,4 +136,24 @@ func TestNotesAreNotForCustomers(t *testing.T) {
 	if got := details(domain.RoleAdmin); !slices.Equal(got, []string{"PAYMENT_FAILED", "FLAGGED", "ATTENTION_CLEARED"}) {
 		t.Errorf("an admin sees details of %q", got)
 	}
+}
+
+// A payment that nobody knows anything of any more is not cleared away: it is cancelled first.
+func TestAnUnknownPaymentIsNotClearedAway(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	order := s.place(t, payment.SimTimeoutUncharged)
+	s.later(25 * time.Hour)
+	s.reconcile(t)
+	s.wantToLookAt(t, order.ID)
+	_, err := s.clear(t, order.ID, "seen")
+	wantCode(t, err, domain.CodePaymentInProgress)
+	if _, err := s.Cancel(t.Context(), s.caller, ordering.CancelOrderInput{OrderID: order.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.clear(t, order.ID, "given up"); err != nil {
+		t.Error(err)
+	}
+	s.reconcile(t)
+	s.wantToLookAt(t)
 }

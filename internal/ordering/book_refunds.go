@@ -76,8 +76,13 @@ func (b *book) settleDue(ctx context.Context, f domain.Fact, refund *sqlc.Refund
 		return err
 	}
 	*c = *returned
-	m.clears = b.order.Attention != nil && *b.order.Attention == dueReason && !b.owes() && !b.anotherAwaited(f.PaymentID, refund)
+	m.clears = b.dueEnds(f.PaymentID, refund)
 	return nil
+}
+
+// dueEnds says whether a refund of a capture ends what a person had to look after: money that was due.
+func (b *book) dueEnds(paymentID string, refund *sqlc.Refund) bool {
+	return b.order.Attention != nil && *b.order.Attention == dueReason && !b.owes() && !b.anotherAwaited(paymentID, refund)
 }
 
 // capture is the one of a provider's payment; nil if the order has none.

@@ -34,7 +34,7 @@ type Reconciled struct {
 // the provider knows nothing it calls again under the same attempt's key, as long as the provider
 // knows its keys; after that a person has to look. What it does is safe to do twice, and at once.
 func (s *Service) Reconcile(ctx context.Context, minAge time.Duration) (r Reconciled, err error) {
-	err = errors.Join(s.reconcileAttempts(ctx, minAge, &r), s.reconcileRefunds(ctx, minAge, &r), s.sweepEvents(ctx, &r), s.attend(ctx, &r))
+	err = errors.Join(s.attend(ctx, &r), s.reconcileAttempts(ctx, minAge, &r), s.reconcileRefunds(ctx, minAge, &r), s.sweepEvents(ctx, &r))
 	return r, err
 }
 
@@ -137,13 +137,19 @@ func (s *Service) claim(ctx context.Context, order *sqlc.Order, a *sqlc.PaymentA
 
 // flag asks a person to look at an order, once per reason and what it is about.
 func (s *Service) flag(ctx context.Context, order *sqlc.Order, reason, about string) error {
-	op, err := domain.NewOperation(order.TenantID, reconciler, "flag", "", &about, reason)
+	return s.flagWhere(ctx, order.TenantID, order.ID, reason, about, func(b *book) bool {
+		return b.order.Attention == nil || *b.order.Attention != reason
+	})
+}
+
+func (s *Service) flagWhere(ctx context.Context, tenant domain.TenantID, order domain.OrderID, reason, about string, needed func(b *book) bool) error {
+	op, err := domain.NewOperation(tenant, reconciler, "flag", "", &about, reason)
 	if err != nil {
 		return err
 	}
 	op.KeyGiven = false
-	_, err = s.write(ctx, order.TenantID, order.ID, op, func(ctx context.Context, b *book) error {
-		if b.order.Attention != nil && *b.order.Attention == reason {
+	_, err = s.write(ctx, tenant, order, op, func(ctx context.Context, b *book) error {
+		if !needed(b) {
 			return nil
 		}
 		var err error
@@ -160,8 +166,12 @@ func (s *Service) attend(ctx context.Context, r *Reconciled) error {
 		return q.EveryUnattendedCapture(ctx, sqlc.EveryUnattendedCaptureParams{RowLimit: sweepPage})
 	})
 	for _, c := range captures {
-		if err := s.flag(ctx, &sqlc.Order{TenantID: c.TenantID, ID: c.OrderID}, dueReason, c.ProviderPaymentID); err != nil {
-			return err
+		err := s.flagWhere(ctx, c.TenantID, c.OrderID, dueReason, c.Provider+" "+c.ProviderPaymentID, func(b *book) bool {
+			return b.order.Attention == nil && b.owes()
+		})
+		if err != nil {
+			s.db.Logger.ErrorContext(ctx, "cannot reconcile", slog.String("order", c.OrderID.String()), slog.Any("error", err))
+			continue
 		}
 		r.Flagged++
 	}
@@ -197,9 +207,6 @@ func (s *Service) reconcileRefunds(ctx context.Context, minAge time.Duration, r 
 // reconcileRefund asks the provider again under the refund's key, as long as the provider knows its
 // keys: after that it could give the money back twice.
 func (s *Service) reconcileRefund(ctx context.Context, row *sqlc.Refund, currency domain.CurrencyCode, r *Reconciled) (count *int, err error) {
-	if row.Provider != s.provider.Name() {
-		return nil, nil
-	}
 	if s.db.Clock().Sub(row.CreatedAt) >= s.provider.KeyWindow() {
 		order, err := s.orderOf(ctx, row.TenantID, row.OrderID)
 		if err != nil {

@@ -48,6 +48,9 @@ func (s *Service) Refund(ctx context.Context, caller auth.Caller, in RefundOrder
 			if err != nil {
 				return err
 			}
+			if paid := b.applied(); paid != nil && paid.Provider != s.provider.Name() {
+				return domain.BadInputAt(domain.Input("orderId"), "this server does not speak with %s, which took the payment", paid.Provider)
+			}
 			row, err = b.request(ctx, id)
 			return err
 		}})
@@ -124,7 +127,7 @@ func (b *book) answered(ctx context.Context, provider string, id domain.RefundID
 		_, _, err := b.apply(ctx, provider, t)
 		return err
 	}
-	m, err := b.conclude(ctx, mine, t.Fact)
+	m, err := b.conclude(ctx, mine, t.Fact, "the provider refuses")
 	if err != nil {
 		return err
 	}
@@ -136,17 +139,19 @@ func (b *book) answered(ctx context.Context, provider string, id domain.RefundID
 }
 
 // conclude ends a refund of our own whose outcome was not known: with the id that it has, or without
-// one, since it was not made. It says which move of the order that is.
-func (b *book) conclude(ctx context.Context, mine *sqlc.Refund, f domain.Fact) (move, error) {
+// one, since it was not made, which has a reason. It says which move of the order that is.
+func (b *book) conclude(ctx context.Context, mine *sqlc.Refund, f domain.Fact, whyNot string) (move, error) {
 	m := move{to: b.order.Status, event: "PARTIALLY_REFUNDED", refunded: b.order.RefundedMinor}
 	of := b.capture(mine.ProviderPaymentID).State
 	if f.RefundID == "" {
-		reason := "the provider refuses"
-		m.event, m.detail = "REFUND_FAILED", &reason
-		if of == domain.CaptureApplied {
+		m.event, m.detail = "REFUND_FAILED", &whyNot
+		switch of {
+		case domain.CaptureApplied:
 			m.refunded -= mine.AmountMinor
+		case domain.CaptureReturned: // by others
+			m.clears = b.dueEnds(mine.ProviderPaymentID, mine)
 		}
-		return m, b.endRefund(ctx, mine, domain.RefundFailed, nil, &reason)
+		return m, b.endRefund(ctx, mine, domain.RefundFailed, nil, &whyNot)
 	}
 	switch {
 	case of == domain.CaptureReturned: // others gave it back meanwhile

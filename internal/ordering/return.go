@@ -42,9 +42,11 @@ func (s *Service) ReturnPayment(ctx context.Context, caller auth.Caller, in Retu
 			if b, err = openBook(ctx, tx, order.TenantID, order.ID); err != nil {
 				return m, err
 			}
-			if owed, err = b.owed(in.ProviderPaymentID); err != nil {
+			c, err := b.owed(in.ProviderPaymentID)
+			if err != nil {
 				return m, err
 			}
+			owed = c // a run that is refused leaves what an earlier one has written
 			m = move{to: order.Status, event: "REFUND_REQUESTED", detail: &in.ProviderPaymentID, refunded: order.RefundedMinor}
 			switch {
 			case in.Reference != nil:

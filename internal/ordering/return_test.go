@@ -59,6 +59,8 @@ func TestAPaymentTooManyIsGivenBack(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	_, err = s.ReturnPayment(t.Context(), s.caller, ordering.ReturnPaymentInput{OrderID: order.ID, ProviderPaymentID: second, Reference: ptr("re_1 ")})
+	wantCode(t, err, domain.CodeBadInput)
 	for name, paymentID := range map[string]string{"another order's": s.payment(t, other.ID), "nobody's": "pay_none"} {
 		if _, err := s.giveBack(t, order.ID, paymentID); codeOf(err) != domain.CodeNotFound {
 			t.Errorf("%s: %v", name, err)
@@ -310,7 +312,56 @@ func TestAPaymentOfAnotherProvider(t *testing.T) {
 	if out, err := s.ReturnPayment(t.Context(), s.caller, in); err != nil || out.Value.Attention != nil {
 		t.Errorf("recorded: %+v, %v", out.Value, err)
 	}
+	s.Exec(t, "UPDATE captures SET provider = 'other' WHERE provider_payment_id <> $1", second)
+	_, err = s.refund(t, order.ID, 100)
+	wantCode(t, err, domain.CodeBadInput)
 	if n := s.provider.refunds.Load(); n != 0 {
 		t.Errorf("the provider was asked %d times", n)
 	}
+}
+
+// A connection that is cut at any statement of giving a payment back: the request is answered all the same,
+// and after the reconciler the payment is back, once.
+func TestAnAnswerThatIsLostGivesAPaymentBackOnce(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	cut, proxy := s.behind(t)
+	if _, err := cut.giveBack(t, s.in(t, domain.OrderPaid).ID, "none"); codeOf(err) != domain.CodeNotFound { // opens the connection
+		t.Fatal(err)
+	}
+	returned := int64(0)
+	cuts := everyCut(proxy, nthStatement, func(name string) {
+		order := s.in(t, domain.OrderPaid)
+		second := s.paidAgain(t, order, name, order.Total())
+		out, err := cut.ReturnPayment(t.Context(), s.caller, ordering.ReturnPaymentInput{OrderID: order.ID, ProviderPaymentID: second, IdempotencyKey: &name})
+		if err != nil || out.Replayed {
+			t.Errorf("cut %s: replayed %v, %v; want it given back, by this request", name, out.Replayed, err)
+		}
+		returned++
+		s.reconcile(t)
+		s.wantRefunds(t, order.ID, 0, "10000 SUCCEEDED")
+	})
+	if cuts < 10 || s.refunded(t) != returned*10000 {
+		t.Errorf("%d cuts, %d given back for %d payments", cuts, s.refunded(t), returned)
+	}
+	s.wantToLookAt(t)
+}
+
+// Others gave a payment back, and the provider refuses to do it once more: nobody has to look any more.
+func TestAPaymentThatOthersGaveBack(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	order := s.in(t, domain.OrderPaid)
+	second := s.paidAgain(t, order, "second", order.Total())
+	s.provider.network(nil, nil, func(context.Context, payment.Refund) (string, error) { return "", errors.New("no answer") })
+	if _, err := s.giveBack(t, order.ID, second); err != nil {
+		t.Fatal(err)
+	}
+	s.tell(t, "one part", order.ID, domain.FactRefunded, second, "x1", 4000)
+	s.tell(t, "the other", order.ID, domain.FactRefunded, second, "x2", 6000)
+	s.wantToLookAt(t, order.ID)
+	s.provider.network(nil, nil, func(context.Context, payment.Refund) (string, error) { return "", payment.ErrRefused })
+	s.reconcile(t)
+	s.wantRefunds(t, order.ID, 0, "10000 FAILED, 4000 SUCCEEDED, 6000 SUCCEEDED")
+	s.wantToLookAt(t)
 }

@@ -3,6 +3,7 @@ package ordering
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"countersign/internal/auth"
 	"countersign/internal/domain"
@@ -48,7 +49,7 @@ func (s *Service) SettleRefund(ctx context.Context, caller auth.Caller, in Settl
 			switch {
 			case mine.Status != domain.RefundPending:
 				return move{}, domain.Refuse(domain.CodeNothingToDo, domain.Input("refundId"), "the refund has %s already", mine.Status)
-			case mine.Provider == s.provider.Name() && s.db.Clock().Sub(mine.CreatedAt) < s.provider.KeyWindow():
+			case s.db.Clock().Sub(mine.CreatedAt) < s.provider.KeyWindow():
 				return move{}, domain.Refuse(domain.CodePaymentInProgress, domain.Input("refundId"), "the provider is still asked about this refund: look again later")
 			}
 			f := domain.Fact{Kind: domain.FactRefunded, PaymentID: mine.ProviderPaymentID, Amount: domain.Money{AmountMinor: mine.AmountMinor}}
@@ -58,8 +59,12 @@ func (s *Service) SettleRefund(ctx context.Context, caller auth.Caller, in Settl
 					return move{}, err
 				}
 			}
-			m, err := b.conclude(ctx, mine, f)
-			m.detail = &in.Note
+			m, err := b.conclude(ctx, mine, f, "a person says that it was not made")
+			note := in.Note
+			if m.attention != nil {
+				note = *m.attention + ": " + note
+			}
+			m.detail = &note
 			return m, err
 		}})
 }
@@ -68,6 +73,9 @@ func (s *Service) SettleRefund(ctx context.Context, caller auth.Caller, in Settl
 func checkReference(reference *string) error {
 	if reference == nil {
 		return nil
+	}
+	if strings.TrimSpace(*reference) != *reference { // the provider will not report it so
+		return domain.BadInputAt(domain.Input("reference"), "a reference has no blanks around it")
 	}
 	return domain.CheckText(domain.Input("reference"), *reference, 255)
 }
