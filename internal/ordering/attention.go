@@ -45,7 +45,7 @@ type ClearAttentionInput struct {
 
 // ClearAttention takes an order from the list of those that a person has to look at, and keeps what
 // that person says of it in the history. Money is not cleared away: MONEY_OWED while a payment is to be
-// given back, PAYMENT_IN_PROGRESS while the outcome of a refund is not known.
+// given back, PAYMENT_IN_PROGRESS while the outcome of a payment or refund is not known.
 func (s *Service) ClearAttention(ctx context.Context, caller auth.Caller, in ClearAttentionInput) (outcome, error) {
 	op, err := caller.Operation("clearAttention", "", in.IdempotencyKey, in)
 	if err != nil {

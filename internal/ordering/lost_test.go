@@ -1,6 +1,8 @@
 package ordering_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -135,5 +137,80 @@ func TestAnAnswerThatIsLostTakesAWebhookInOnce(t *testing.T) {
 	})
 	if cuts < 10 {
 		t.Errorf("only %d cuts", cuts)
+	}
+}
+
+// A connection that is cut at any statement of giving a payment back: the request is answered all the same,
+// and after the reconciler the payment is back, once.
+func TestAnAnswerThatIsLostGivesAPaymentBackOnce(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	cut, proxy := s.behind(t)
+	if _, err := cut.giveBack(t, s.in(t, domain.OrderPaid).ID, "none"); codeOf(err) != domain.CodeNotFound { // opens the connection
+		t.Fatal(err)
+	}
+	returned := int64(0)
+	cuts := everyCut(proxy, nthStatement, func(name string) {
+		order := s.in(t, domain.OrderPaid)
+		second := s.paidAgain(t, order, name, order.Total())
+		out, err := cut.ReturnPayment(t.Context(), s.caller, ordering.ReturnPaymentInput{OrderID: order.ID, ProviderPaymentID: second, IdempotencyKey: &name})
+		if err != nil || out.Replayed {
+			t.Errorf("cut %s: replayed %v, %v; want it given back, by this request", name, out.Replayed, err)
+		}
+		returned++
+		s.reconcile(t)
+		s.wantRefunds(t, order.ID, 0, "10000 SUCCEEDED")
+	})
+	if cuts < 10 || s.refunded(t) != returned*10000 {
+		t.Errorf("%d cuts, %d given back for %d payments", cuts, s.refunded(t), returned)
+	}
+	s.wantToLookAt(t)
+}
+
+// The same of what a person says of a refund, and of an order: it is written down once.
+func TestAnAnswerThatIsLostTakesAPersonsWordOnce(t *testing.T) {
+	t.Parallel()
+	for event, say := range map[string]func(s *store, t *testing.T, order domain.OrderID, key string) (outcome, error){
+		"PARTIALLY_REFUNDED": func(s *store, t *testing.T, order domain.OrderID, key string) (outcome, error) {
+			return s.SettleRefund(t.Context(), s.caller, ordering.SettleRefundInput{
+				RefundID:  testdb.Scan[domain.RefundID](t, s.DB, "SELECT id FROM refunds WHERE order_id = $1", order),
+				Reference: &key, Note: "made", IdempotencyKey: &key,
+			})
+		},
+		"ATTENTION_CLEARED": func(s *store, t *testing.T, order domain.OrderID, key string) (outcome, error) {
+			s.Exec(t, "UPDATE refunds SET status = 'FAILED', ended_at = created_at WHERE order_id = $1", order)
+			s.Exec(t, "UPDATE orders SET refunded_minor = 0 WHERE id = $1", order)
+			return s.ClearAttention(t.Context(), s.caller, ordering.ClearAttentionInput{OrderID: order, Note: "seen", IdempotencyKey: &key})
+		},
+	} {
+		t.Run(event, func(t *testing.T) {
+			t.Parallel()
+			s := newStore(t)
+			s.provider.network(nil, nil, func(context.Context, payment.Refund) (string, error) { return "", errors.New("no answer") })
+			waiting := func(name string) domain.OrderID {
+				order := s.in(t, domain.OrderPaid)
+				s.tell(t, name, order.ID, "payment.disputed", "x", "", 1)
+				if _, err := s.refund(t, order.ID, 100); err != nil {
+					t.Fatal(err)
+				}
+				s.Exec(t, "UPDATE refunds SET created_at = '2020-01-01' WHERE order_id = $1", order.ID)
+				return order.ID
+			}
+			cut, proxy := s.behind(t)
+			if _, err := say(cut, t, waiting("first"), "first"); err != nil { // opens the connection
+				t.Fatal(err)
+			}
+			said := 1
+			cuts := everyCut(proxy, nthStatement, func(name string) {
+				out, err := say(cut, t, waiting(name), name)
+				if err != nil || out.Replayed {
+					t.Errorf("cut %s: replayed %v, %v; want it written down, by this request", name, out.Replayed, err)
+				}
+				said++
+			})
+			if n := testdb.Scan[int](t, s.DB, "SELECT count(*) FROM order_history WHERE event = $1", event); cuts < 10 || n != said {
+				t.Errorf("%d cuts; said %d times, written down %d times", cuts, said, n)
+			}
+		})
 	}
 }

@@ -83,7 +83,7 @@ func (s *Service) reconcileAttempt(ctx context.Context, a *sqlc.PaymentAttempt, 
 			_, err = s.giveUp(ctx, c, order, a)
 			return &r.Settled, err
 		case order.Status == domain.OrderPending && s.db.Clock().Sub(a.CreatedAt) >= s.provider.KeyWindow():
-			return &r.Flagged, s.flag(ctx, order, "the provider knows nothing of a payment, and its key has expired", a.ID.String())
+			return &r.Flagged, s.flag(ctx, a.TenantID, a.OrderID, "the provider knows nothing of a payment, and its key has expired", a.ID.String())
 		}
 		if claimed, claimErr := s.claim(ctx, order, a); claimErr != nil || !claimed {
 			return &r.Pending, claimErr
@@ -136,12 +136,13 @@ func (s *Service) claim(ctx context.Context, order *sqlc.Order, a *sqlc.PaymentA
 }
 
 // flag asks a person to look at an order, once per reason and what it is about.
-func (s *Service) flag(ctx context.Context, order *sqlc.Order, reason, about string) error {
-	return s.flagWhere(ctx, order.TenantID, order.ID, reason, about, func(b *book) bool {
+func (s *Service) flag(ctx context.Context, tenant domain.TenantID, order domain.OrderID, reason, about string) error {
+	return s.flagWhere(ctx, tenant, order, reason, about, func(b *book) bool {
 		return b.order.Attention == nil || *b.order.Attention != reason
 	})
 }
 
+// flagWhere is flag, if the order as it is held needs it.
 func (s *Service) flagWhere(ctx context.Context, tenant domain.TenantID, order domain.OrderID, reason, about string, needed func(b *book) bool) error {
 	op, err := domain.NewOperation(tenant, reconciler, "flag", "", &about, reason)
 	if err != nil {
@@ -208,11 +209,7 @@ func (s *Service) reconcileRefunds(ctx context.Context, minAge time.Duration, r 
 // keys: after that it could give the money back twice.
 func (s *Service) reconcileRefund(ctx context.Context, row *sqlc.Refund, currency domain.CurrencyCode, r *Reconciled) (count *int, err error) {
 	if s.db.Clock().Sub(row.CreatedAt) >= s.provider.KeyWindow() {
-		order, err := s.orderOf(ctx, row.TenantID, row.OrderID)
-		if err != nil {
-			return nil, err
-		}
-		return &r.Flagged, s.flag(ctx, order, "the outcome of a refund is not known, and its key has expired", row.ID.String())
+		return &r.Flagged, s.flag(ctx, row.TenantID, row.OrderID, "the outcome of a refund is not known, and its key has expired", row.ID.String())
 	}
 	if s.refund(ctx, row, currency, reconciler) == nil {
 		return nil, nil

@@ -320,33 +320,6 @@ func TestAPaymentOfAnotherProvider(t *testing.T) {
 	}
 }
 
-// A connection that is cut at any statement of giving a payment back: the request is answered all the same,
-// and after the reconciler the payment is back, once.
-func TestAnAnswerThatIsLostGivesAPaymentBackOnce(t *testing.T) {
-	t.Parallel()
-	s := newStore(t)
-	cut, proxy := s.behind(t)
-	if _, err := cut.giveBack(t, s.in(t, domain.OrderPaid).ID, "none"); codeOf(err) != domain.CodeNotFound { // opens the connection
-		t.Fatal(err)
-	}
-	returned := int64(0)
-	cuts := everyCut(proxy, nthStatement, func(name string) {
-		order := s.in(t, domain.OrderPaid)
-		second := s.paidAgain(t, order, name, order.Total())
-		out, err := cut.ReturnPayment(t.Context(), s.caller, ordering.ReturnPaymentInput{OrderID: order.ID, ProviderPaymentID: second, IdempotencyKey: &name})
-		if err != nil || out.Replayed {
-			t.Errorf("cut %s: replayed %v, %v; want it given back, by this request", name, out.Replayed, err)
-		}
-		returned++
-		s.reconcile(t)
-		s.wantRefunds(t, order.ID, 0, "10000 SUCCEEDED")
-	})
-	if cuts < 10 || s.refunded(t) != returned*10000 {
-		t.Errorf("%d cuts, %d given back for %d payments", cuts, s.refunded(t), returned)
-	}
-	s.wantToLookAt(t)
-}
-
 // Others gave a payment back, and the provider refuses to do it once more: nobody has to look any more.
 func TestAPaymentThatOthersGaveBack(t *testing.T) {
 	t.Parallel()

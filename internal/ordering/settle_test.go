@@ -81,3 +81,43 @@ func TestARefundThatAPersonSettles(t *testing.T) {
 		})
 	}
 }
+
+// Two people settle one refund at once, one as made and one as not: the first holds the order, and the second
+// reads what that one wrote. A reference is good for one refund.
+func TestTwoSettleARefundAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	s.provider.network(nil, nil, func(context.Context, payment.Refund) (string, error) { return "", errors.New("no answer") })
+	order := s.in(t, domain.OrderPaid)
+	for range 2 {
+		if _, err := s.refund(t, order.ID, 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.later(25 * time.Hour)
+	ids := testdb.Scan[[]domain.RefundID](t, s.DB, "SELECT array_agg(id ORDER BY id) FROM refunds")
+	settle := func(id domain.RefundID, reference *string) domain.Code {
+		_, err := s.SettleRefund(t.Context(), s.caller, ordering.SettleRefundInput{RefundID: id, Reference: reference, Note: "x"})
+		return codeOf(err)
+	}
+	gate := s.Gate(t, "EndRefund")
+	codes := make([]domain.Code, 2)
+	wait := meanwhile(func() {
+		together(2, func(i int) { codes[i] = settle(ids[0], []*string{ptr("re_1"), nil}[i]) })
+	})
+	gate.Await(t, 1)
+	s.AwaitLockWaits(t, 1)
+	gate.Open()
+	wait()
+	if codes[0]+codes[1] != domain.CodeNothingToDo {
+		t.Errorf("got %q", codes)
+	}
+	if codes[0] == "" { // it was made, under the reference
+		if code := settle(ids[1], ptr("re_1")); code != domain.CodeReferenceTaken {
+			t.Errorf("the reference again: %q", code)
+		}
+	}
+	if code := settle(ids[1], ptr("re_2")); code != "" {
+		t.Errorf("another reference: %q", code)
+	}
+}
